@@ -1,0 +1,1 @@
+//! Compiles the device crate from Rust to PTX.

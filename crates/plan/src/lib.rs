@@ -1,0 +1,2 @@
+//! Tile schedule, memory maps and kernel table shared by host, kernels and tests.
+#![no_std]

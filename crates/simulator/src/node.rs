@@ -1,0 +1,188 @@
+//! The public face: a node of GPUs on which PTX runs.
+
+use std::sync::Arc;
+
+/// Index of a GPU in its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GpuId(pub u32);
+
+/// A device address, valid in the address space of the GPU it was mapped for.
+pub type DevicePtr = u64;
+
+/// Physical memory of one GPU; freed when unmapped everywhere and released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MemoryHandle(pub u32);
+
+/// A multicast object over several GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MulticastHandle(pub u32);
+
+/// A loaded module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ModuleId(pub u32);
+
+/// What a node consists of.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// GPUs.
+    pub gpus: u32,
+    /// SMs per GPU; one CTA is resident on an SM at a time when it needs most of its shared memory.
+    pub sms_per_gpu: u32,
+    /// Seeds every choice that hardware leaves open: warp order, completion order, reduction order.
+    pub seed: u64,
+    /// Upper bound on device memory of each GPU, in bytes.
+    pub memory_bytes_per_gpu: u64,
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        Self { gpus: 1, sms_per_gpu: 148, seed: 0, memory_bytes_per_gpu: 2 << 30 }
+    }
+}
+
+/// Launch geometry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchConfig {
+    /// CTAs.
+    pub grid: [u32; 3],
+    /// CTAs per cluster.
+    pub cluster: [u32; 3],
+    /// Threads per CTA.
+    pub block: [u32; 3],
+    /// Dynamic shared memory per CTA, in bytes.
+    pub dynamic_shared_bytes: u32,
+}
+
+/// What a run did, summed over all CTAs of a GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Instructions executed by warps.
+    pub warp_instructions: u64,
+    /// Instructions executed, counted once per active lane.
+    pub lane_instructions: u64,
+    /// Bytes read from the GPU's own global memory by its own instructions, TMA included.
+    pub global_bytes_read: u64,
+    /// Bytes written to the GPU's own global memory by its own instructions.
+    pub global_bytes_written: u64,
+    /// 32-byte sectors touched by those writes, counted per warp instruction.
+    pub global_sectors_written: u64,
+    /// Bytes the GPU received over NVLink: peer loads' results, multicast reductions' results, and stores by others.
+    pub nvlink_bytes_in: u64,
+    /// Bytes the GPU sent over NVLink: stores to peers, one copy of each multicast store, and what others loaded from it.
+    pub nvlink_bytes_out: u64,
+    /// Bytes brought into shared memory by TMA.
+    pub tma_bytes: u64,
+    /// Multiply-accumulates done by tensor cores.
+    pub tensor_macs: u64,
+    /// Times a lane group was suspended in a wait.
+    pub waits: u64,
+    /// CTAs that ran to the end.
+    pub ctas_retired: u64,
+}
+
+/// A tensor map in the 128-byte form that kernels receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct TensorMapBytes(pub [u8; 128]);
+
+/// Element types of tensor maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TensorMapElement {
+    /// 8-bit.
+    U8,
+    /// 16-bit.
+    U16,
+    /// 32-bit.
+    U32,
+    /// 64-bit.
+    U64,
+    /// bfloat16.
+    Bf16,
+    /// half.
+    F16,
+    /// float.
+    F32,
+}
+
+/// Shared-memory swizzles of tensor maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TensorMapSwizzle {
+    /// None.
+    None,
+    /// 32 bytes.
+    B32,
+    /// 64 bytes.
+    B64,
+    /// 128 bytes.
+    B128,
+}
+
+/// What `cuTensorMapEncodeTiled` is given, with the same meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorMapDescription {
+    /// Element type.
+    pub element: TensorMapElement,
+    /// Address of element 0, 16-byte aligned.
+    pub base: DevicePtr,
+    /// Extent per dimension in elements, innermost first; 1 to 5 dimensions.
+    pub dimensions: Vec<u64>,
+    /// Byte strides of dimensions 1.., multiples of 16.
+    pub strides_bytes: Vec<u64>,
+    /// Box per dimension in elements, 1 to 256 each.
+    pub box_dimensions: Vec<u32>,
+    /// Element strides, 1 to 8 each.
+    pub element_strides: Vec<u32>,
+    /// Swizzle.
+    pub swizzle: TensorMapSwizzle,
+    /// True fills out-of-bounds elements of floating types with NaN instead of zero.
+    pub nan_fill: bool,
+}
+
+/// Where one launch or copy stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Everything that was enqueued has completed.
+    Idle,
+    /// Work remains, but none of it can go on until something else is enqueued. `Node::blocked_report` says why.
+    Blocked,
+}
+
+// ---- contract, filled by the machine -----------------------------------------------------------------------------
+//
+// pub struct Node { .. }          // Send
+// impl Node {
+//     pub fn new(config: NodeConfig) -> Node;
+//     pub fn config(&self) -> &NodeConfig;
+//     pub fn load_module(&mut self, ptx: &str) -> Result<ModuleId, PtxError>;            // for all GPUs
+//     pub fn kernel(&self, module: ModuleId, name: &str) -> Option<Arc<program::Kernel>>;
+//     // VMM-like memory
+//     pub fn create_memory(&mut self, gpu: GpuId, bytes: u64) -> Result<MemoryHandle, MemoryError>;
+//     pub fn map(&mut self, gpu: GpuId, memory: MemoryHandle) -> Result<DevicePtr, MemoryError>; // peer if another GPU's
+//     pub fn unmap(&mut self, gpu: GpuId, address: DevicePtr) -> Result<(), MemoryError>;
+//     pub fn release_memory(&mut self, memory: MemoryHandle) -> Result<(), MemoryError>;
+//     pub fn allocate(&mut self, gpu: GpuId, bytes: u64) -> Result<DevicePtr, MemoryError>;   // create + map, 512-aligned
+//     pub fn free(&mut self, gpu: GpuId, address: DevicePtr) -> Result<(), MemoryError>;
+//     pub fn create_multicast(&mut self, gpus: &[GpuId], bytes: u64) -> Result<MulticastHandle, MemoryError>;
+//     pub fn bind_multicast(&mut self, multicast: MulticastHandle, memory: MemoryHandle, multicast_offset: u64,
+//                           memory_offset: u64, bytes: u64) -> Result<(), MemoryError>;
+//     pub fn map_multicast(&mut self, gpu: GpuId, multicast: MulticastHandle) -> Result<DevicePtr, MemoryError>;
+//     pub fn release_multicast(&mut self, multicast: MulticastHandle) -> Result<(), MemoryError>;
+//     // host access, immediate; refuses multicast addresses
+//     pub fn write(&mut self, gpu: GpuId, address: DevicePtr, bytes: &[u8]) -> Result<(), MemoryError>;
+//     pub fn read(&self, gpu: GpuId, address: DevicePtr, bytes: &mut [u8]) -> Result<(), MemoryError>; // uninitialised = error
+//     // streams: one in-order queue per (gpu, stream)
+//     pub fn launch(&mut self, gpu: GpuId, stream: u32, module: ModuleId, kernel: &str, config: LaunchConfig,
+//                   parameters: &[&[u8]]) -> Result<(), LaunchError>;
+//     pub fn enqueue_copy(&mut self, gpu: GpuId, stream: u32, destination: DevicePtr, source: DevicePtr, bytes: u64);
+//     pub fn enqueue_fill(&mut self, gpu: GpuId, stream: u32, destination: DevicePtr, byte: u8, bytes: u64);
+//     pub fn is_idle(&self, gpu: GpuId, stream: u32) -> bool;
+//     pub fn run(&mut self) -> Result<(), Fault>;          // until idle; Blocked becomes Fault::Deadlock
+//     pub fn run_until_blocked(&mut self) -> Result<Progress, Fault>;
+//     pub fn blocked_report(&self) -> DeadlockReport;
+//     pub fn counters(&self, gpu: GpuId) -> Counters;
+//     pub fn reset_counters(&mut self);
+// }
+// pub fn encode_tensor_map(&TensorMapDescription) -> Result<TensorMapBytes, TensorMapError>;   // module tensor_map
+
+#[allow(dead_code)]
+type Unused = Arc<()>;
