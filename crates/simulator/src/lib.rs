@@ -3,5 +3,13 @@
 //! It knows only PTX and the ISA's rules. It shares nothing with the kernels it judges: descriptors, swizzles and
 //! layouts are decoded from the bits that the program hands to the instruction.
 
+pub mod multimem;
 pub mod node;
+pub mod number;
 pub mod program;
+pub mod shared;
+pub mod tcgen05;
+pub mod tensor_map;
+pub mod tensor_memory;
+
+pub use tensor_map::encode_tensor_map;

@@ -1,0 +1,1 @@
+//! The narrow floating-point formats of tensor cores and multimem.
