@@ -4,11 +4,10 @@ use plan::arguments::GemmArguments;
 use plan::kernels::roles;
 use plan::schedule::{TileGrid, owned_rows};
 use plan::shared_memory::STAGE_ALIGN;
-use plan::ticket::Ticket;
 
 use crate::epilogue;
 use crate::mainloop::tcgen05 as mainloop;
-use crate::protocol;
+use crate::protocol::{self, Tickets};
 use crate::ptx::tma::TensorMap;
 use crate::ptx::{barrier, fence, shared, special, tcgen05, tma, warp};
 use crate::reduce::{self, multimem::Multicast};
@@ -37,8 +36,8 @@ pub struct Launch<'a> {
     pub arguments: &'a GemmArguments,
     /// The problem's tiles.
     pub tiles: TileGrid,
-    /// This launch's ticket.
-    pub ticket: Ticket,
+    /// This launch's tickets.
+    pub tickets: Tickets,
     /// Aligned start of dynamic shared memory.
     pub shared_base: u32,
 }
@@ -105,7 +104,7 @@ pub unsafe fn run<V: Variant>(x: *const TensorMap, w: *const TensorMap, argument
         }
         fence::mbarrier_init();
     }
-    let ticket = protocol::read_ticket(arguments);
+    let tickets = protocol::read_tickets(arguments);
     tcgen05::fence_before_thread_sync();
     barrier::sync::<{ NamedBarrier::CTA }, { roles::WARPS * plan::WARP_LANES }>();
     tcgen05::fence_after_thread_sync();
@@ -113,7 +112,7 @@ pub unsafe fn run<V: Variant>(x: *const TensorMap, w: *const TensorMap, argument
     let tensor_memory = unsafe { shared::load(address_word) };
 
     let launch =
-        Launch { arguments, tiles: TileGrid::new(arguments.m, arguments.n, V::SPEC.tile), ticket, shared_base };
+        Launch { arguments, tiles: TileGrid::new(arguments.m, arguments.n, V::SPEC.tile), tickets, shared_base };
     // SAFETY: each role is run by the warps that the plan gives it, and set-up is done.
     unsafe {
         if warp_index < roles::FIRST_COMMUNICATION_WARP {

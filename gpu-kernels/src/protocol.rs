@@ -18,13 +18,24 @@ fn control_of(arguments: &GemmArguments, rank: u32) -> u64 {
     unsafe { *arguments.control.get_unchecked(rank as usize) }
 }
 
-/// The ticket of the launch with these arguments. Every CTA reads the epoch before it reports itself finished, and only
-/// the last one to do so advances it.
+/// The tickets that a launch goes by.
+#[derive(Clone, Copy)]
+pub struct Tickets {
+    /// This launch's.
+    pub launch: Ticket,
+    /// That of the launch that last used this launch's slot.
+    pub slot: Ticket,
+}
+
+/// Reads this rank's tickets. Every thread of a CTA does so before the barrier behind set-up, because the rank's last
+/// CTA to finish its communication advances both words, perhaps while another CTA's epilogue has yet to begin: read any
+/// later, the slot's ticket could be this launch's own, and waiting for that would never end.
 #[inline(always)]
-pub fn read_ticket(arguments: &GemmArguments) -> Ticket {
-    let word = control_of(arguments, arguments.rank) + u64::from(control::EPOCH_OFFSET);
-    // SAFETY: the control block is mapped for the launch.
-    Ticket(unsafe { global::load_relaxed_gpu(word) }).next()
+pub fn read_tickets(arguments: &GemmArguments) -> Tickets {
+    let own = control_of(arguments, arguments.rank);
+    // SAFETY: the words lie in the rank's control block; the previous launch on this rank wrote them.
+    let word = |offset: u32| Ticket(unsafe { global::load_relaxed_gpu(own + u64::from(offset)) });
+    Tickets { launch: word(control::EPOCH_OFFSET).next(), slot: word(control::slot_ticket_offset(arguments.slot)) }
 }
 
 impl Launch<'_> {
@@ -58,11 +69,8 @@ impl Launch<'_> {
     /// All lanes of a warp call it, before the CTA's first store to the slot.
     #[inline(always)]
     pub unsafe fn wait_for_slot(&self) {
-        let word = self.own_control() + u64::from(control::slot_ticket_offset(self.arguments.slot));
-        // SAFETY: the word lies in the rank's control block; the previous launch on this rank wrote it.
-        let last_use = Ticket(unsafe { global::load_relaxed_gpu(word) });
         // SAFETY: the caller's promise.
-        unsafe { self.wait_for_ranks(last_use, control::done_offset) }
+        unsafe { self.wait_for_ranks(self.tickets.slot, control::done_offset) }
     }
 
     /// Waits until every rank has stored its partial of the tile.
@@ -72,7 +80,7 @@ impl Launch<'_> {
     #[inline(always)]
     pub unsafe fn wait_for_tile(&self, tile_index: u32) {
         // SAFETY: the caller's promise.
-        unsafe { self.wait_for_ranks(self.ticket, |source| control::ready_offset(tile_index, source)) }
+        unsafe { self.wait_for_ranks(self.tickets.launch, |source| control::ready_offset(tile_index, source)) }
     }
 
     /// Waits until every rank has finished its part of an all-reduce, so that this rank's slot holds the result.
@@ -82,7 +90,7 @@ impl Launch<'_> {
     #[inline(always)]
     pub unsafe fn wait_for_all_done(&self) {
         // SAFETY: the caller's promise.
-        unsafe { self.wait_for_ranks(self.ticket, control::done_offset) }
+        unsafe { self.wait_for_ranks(self.tickets.launch, control::done_offset) }
     }
 
     /// Tells the ranks that own rows of a tile that this rank's partial of it is stored.
@@ -100,7 +108,7 @@ impl Launch<'_> {
                 control_of(self.arguments, owner) + u64::from(control::ready_offset(tile_index, self.arguments.rank));
             // SAFETY: the word lies in the owner's control block. Release is cumulative: it covers the stores of the
             // threads that met this one at the barrier.
-            unsafe { global::store_release_sys(word, self.ticket.0) }
+            unsafe { global::store_release_sys(word, self.tickets.launch.0) }
         }
     }
 
@@ -136,9 +144,9 @@ impl Launch<'_> {
                 global::store_relaxed_gpu(own + u64::from(control::FINISHED_OFFSET), 0);
                 global::store_relaxed_gpu(
                     own + u64::from(control::slot_ticket_offset(self.arguments.slot)),
-                    self.ticket.0,
+                    self.tickets.launch.0,
                 );
-                global::store_relaxed_gpu(own + u64::from(control::EPOCH_OFFSET), self.ticket.0);
+                global::store_relaxed_gpu(own + u64::from(control::EPOCH_OFFSET), self.tickets.launch.0);
             }
         }
         if lane < self.arguments.ranks {
@@ -146,7 +154,7 @@ impl Launch<'_> {
             fence::proxy_alias();
             let word = control_of(self.arguments, lane) + u64::from(control::done_offset(self.arguments.rank));
             // SAFETY: the word lies in that rank's control block.
-            unsafe { global::store_release_sys(word, self.ticket.0) }
+            unsafe { global::store_release_sys(word, self.tickets.launch.0) }
         }
     }
 }
