@@ -8,6 +8,7 @@ pub mod node;
 pub mod number;
 pub mod program;
 pub mod shared;
+pub mod swizzle;
 pub mod tcgen05;
 pub mod tensor_map;
 pub mod tensor_memory;
