@@ -172,7 +172,7 @@ impl TensorMemory {
     /// Allocates at a base found before.
     pub fn allocate_at(&mut self, owner: TensorMemoryOwner, base: u32, columns: u32) -> Result<(), TensorMemoryError> {
         check_column_count(columns)?;
-        if base % ALLOCATION_UNIT != 0 || !self.is_free(base, columns) {
+        if !base.is_multiple_of(ALLOCATION_UNIT) || !self.is_free(base, columns) {
             return Err(TensorMemoryError::NotFree { base, columns });
         }
         let columns = base..base + columns;
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(memory.allocate(A, 32), Ok(Some(384)));
         memory.deallocate(A, 0, 256).unwrap();
         assert_eq!(memory.allocate(B, 256), Ok(Some(0)));
-        assert_eq!(memory.allocations(A), [384..416]);
+        assert_eq!(memory.allocations(A), vec![384..416u32; 1]);
         assert_eq!(memory.allocations(B), [0..256, 256..384]);
     }
 

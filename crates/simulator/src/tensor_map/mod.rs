@@ -130,14 +130,14 @@ impl TensorMap {
     }
 
     fn check(&self) -> Result<(), TensorMapError> {
-        if self.base % 16 != 0 {
+        if !self.base.is_multiple_of(16) {
             return Err(TensorMapError::BaseAlignment { base: self.base });
         }
         for dimension in 0..self.rank {
             self.check_dimension(dimension)?;
         }
         let bytes = self.inner_box_bytes();
-        if bytes % 16 != 0 {
+        if !bytes.is_multiple_of(16) {
             return Err(TensorMapError::InnerBoxAlignment { bytes });
         }
         let swizzle = self.swizzle;
@@ -161,7 +161,7 @@ impl TensorMap {
             return Err(TensorMapError::Dimension { dimension, extent });
         }
         let bytes = self.strides_bytes[dimension];
-        if dimension > 0 && (bytes % 16 != 0 || bytes >= 1 << 40) {
+        if dimension > 0 && (!bytes.is_multiple_of(16) || bytes >= 1 << 40) {
             return Err(TensorMapError::Stride { dimension, bytes });
         }
         let extent = self.box_dimensions[dimension];

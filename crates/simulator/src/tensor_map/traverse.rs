@@ -42,7 +42,7 @@ impl TensorMap {
         if coordinates.len() != self.rank {
             return Err(TensorMapError::Coordinates { given: coordinates.len(), rank: self.rank });
         }
-        if shared % SHARED_ALIGNMENT != 0 {
+        if !shared.is_multiple_of(SHARED_ALIGNMENT) {
             return Err(TensorMapError::SharedAlignment { shared });
         }
         let outer: [u32; 4] = std::array::from_fn(|index| self.box_elements(index + 1));
