@@ -251,7 +251,7 @@ pub fn place(shared: &mut SharedImage, address: u32, matrix: &Matrix, layout: La
     for line in 0..lines_across {
         for unit in 0..units_along {
             let atom = (unit / layout.units) as u32 * along_step + (line / lines) as u32 * across_step;
-            let inside = (line % lines) * layout.units + (unit % layout.units ^ layout.exchange(line % lines));
+            let inside = (line % lines) * layout.units + ((unit % layout.units) ^ layout.exchange(line % lines));
             let bytes = match layout.major {
                 Major::K => matrix.unit(layout.major, line, unit * per_unit),
                 Major::Mn => matrix.unit(layout.major, unit * per_unit, line),
