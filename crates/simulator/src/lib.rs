@@ -10,6 +10,7 @@ pub mod number;
 pub mod program;
 pub mod ptx;
 pub mod shared;
+pub mod swizzle;
 pub mod tcgen05;
 pub mod tensor_map;
 pub mod tensor_memory;
