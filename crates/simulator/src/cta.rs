@@ -102,10 +102,15 @@ pub(crate) struct Cta {
     pub(crate) barrier_results: Vec<BarrierResult>,
     pub(crate) cluster_lanes: Vec<ClusterLanes>,
     pub(crate) bulk: Vec<BulkThread>,
+    /// Lane groups in `cp.async.bulk.wait_group`.
+    pub(crate) bulk_waiters: Vec<WaitToken>,
     pub(crate) pipes: Vec<TensorPipe>,
     /// The `cta_group` of its tcgen05 instructions; 0 before the first.
     pub(crate) cta_group: u8,
     pub(crate) permit_relinquished: bool,
+    /// Columns wanted by a `tcgen05.alloc.cta_group::2` that waits for the other CTA's, and the base it was given.
+    pub(crate) pair_request: Option<u32>,
+    pub(crate) pair_grant: Option<u32>,
     /// Asynchronous operations that will still touch its shared memory or mbarriers.
     pub(crate) operations: u32,
     pub(crate) exited: bool,
@@ -155,9 +160,12 @@ impl Cta {
             barrier_results: vec![BarrierResult::default(); warps as usize],
             cluster_lanes: vec![ClusterLanes::default(); warps as usize],
             bulk: Vec::new(),
+            bulk_waiters: Vec::new(),
             pipes: Vec::new(),
             cta_group: 0,
             permit_relinquished: false,
+            pair_request: None,
+            pair_grant: None,
             operations: 0,
             exited: false,
             launch,

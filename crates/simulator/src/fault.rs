@@ -325,6 +325,9 @@ pub(crate) struct Failure {
     pub(crate) lanes: Option<LaneMask>,
 }
 
+/// Boxed, since it ends the run and should not widen every result.
+pub(crate) type Fail = Box<Failure>;
+
 impl<E: Into<FaultCause>> From<E> for Box<Failure> {
     fn from(error: E) -> Self {
         Box::new(Failure { cause: error.into(), lanes: None })

@@ -11,7 +11,7 @@ use crate::node::{Counters, NodeConfig};
 use crate::ordering::{AliasTracker, TensorShadow};
 use crate::program::StateSpace;
 use crate::random::Random;
-use crate::tcgen05::MmaScratch;
+use crate::tcgen05::{Footprint, MmaScratch};
 use crate::tensor_memory::TensorMemory;
 use crate::warp::{Resume, WaitToken};
 
@@ -128,6 +128,8 @@ pub(crate) struct Machine {
     pub(crate) random: Random,
     /// Simulated nanoseconds: one per warp instruction, more when everything waits.
     pub(crate) now: u64,
+    /// Warp instructions executed.
+    pub(crate) steps: u64,
     /// Counts changes of memory and synchronisation state.
     pub(crate) effects: u64,
     pub(crate) next_wait: u64,
@@ -138,7 +140,9 @@ pub(crate) struct Machine {
     pub(crate) alias: AliasTracker,
     /// CTAs whose last warp has exited; the scheduler frees them.
     pub(crate) retired: Vec<u32>,
+    /// Buffers, so that instructions allocate nothing.
     pub(crate) mma_scratch: MmaScratch,
+    pub(crate) footprint: Footprint,
     pub(crate) places: Vec<Place>,
 }
 
@@ -160,6 +164,7 @@ impl Machine {
             events: Events::default(),
             random: Random::new(config.seed),
             now: 1,
+            steps: 0,
             effects: 0,
             next_wait: 1,
             next_cta: 0,
@@ -169,6 +174,7 @@ impl Machine {
             alias: AliasTracker::default(),
             retired: Vec::new(),
             mma_scratch: MmaScratch::default(),
+            footprint: Footprint::default(),
             places: Vec::new(),
             config,
         }

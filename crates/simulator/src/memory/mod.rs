@@ -7,7 +7,8 @@ mod paged;
 mod window;
 
 pub use access::{AccessKind, AccessProblem, MemoryError};
-pub(crate) use atomic::{atomic_update, AtomicError};
+pub use atomic::AtomicError;
+pub(crate) use atomic::atomic_update;
 pub(crate) use paged::PagedBytes;
 pub(crate) use window::*;
 
@@ -180,6 +181,15 @@ impl NodeMemory {
         self.physical_mut(memory.0).released = true;
         self.mappings.last_mut().expect("just mapped").allocated = true;
         Ok(address)
+    }
+
+    /// Places a module's variable, outside the configured limit.
+    pub(crate) fn place_variable(&mut self, gpu: u32, contents: &[u8]) -> u64 {
+        let mut bytes = PagedBytes::new(contents.len().max(1) as u64, DEVICE_PAGE_SHIFT);
+        bytes.write(0, contents);
+        let length = bytes.bytes();
+        self.memories.push(Some(Physical { gpu, bytes, mappings: 1, released: false, multicast: false }));
+        self.add_mapping(gpu, length, Target::Memory(self.memories.len() as u32 - 1))
     }
 
     pub(crate) fn free(&mut self, gpu: GpuId, address: u64) -> Result<(), MemoryError> {

@@ -17,6 +17,13 @@ struct Page {
     watched: bool,
 }
 
+/// Bytes on their way from one store to another.
+#[derive(Debug)]
+pub(crate) struct CopiedPiece {
+    data: Vec<u8>,
+    written: Vec<bool>,
+}
+
 impl PagedBytes {
     /// `shift` is the binary logarithm of the page size, at least 6.
     pub(crate) fn new(bytes: u64, shift: u32) -> Self {
@@ -101,6 +108,37 @@ impl PagedBytes {
             rest = tail;
         }
         watched
+    }
+
+    /// Copies from another store, or another place of this one, uninitialised bytes included. Returns true when a
+    /// touched page is watched.
+    pub(crate) fn copy_piece(&mut self, offset: u64, piece: &CopiedPiece) -> bool {
+        let mut watched = false;
+        let mut at = 0;
+        while at < piece.data.len() {
+            let known = piece.written[at];
+            let end = piece.written[at..].iter().position(|&w| w != known).map_or(piece.data.len(), |n| at + n);
+            if known {
+                watched |= self.write(offset + at as u64, &piece.data[at..end]);
+            } else {
+                self.forget(offset + at as u64, (end - at) as u64);
+            }
+            at = end;
+        }
+        watched
+    }
+
+    /// Takes bytes out together with whether each was written.
+    pub(crate) fn take_piece(&self, offset: u64, length: usize) -> CopiedPiece {
+        let mut piece = CopiedPiece { data: vec![0; length], written: vec![true; length] };
+        if self.read(offset, &mut piece.data).is_err() {
+            for at in 0..length {
+                let byte = self.load(offset + at as u64, 1);
+                piece.data[at] = byte.unwrap_or(0) as u8;
+                piece.written[at] = byte.is_some();
+            }
+        }
+        piece
     }
 
     /// Makes bytes uninitialised again.

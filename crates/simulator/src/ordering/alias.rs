@@ -75,17 +75,17 @@ impl AliasTracker {
         }
     }
 
-    /// A write of `bytes` at `place` through one of the aliases.
+    /// A write of `bytes` at `place` through one of the aliases, by a warp of its cluster at an epoch.
     pub(crate) fn write(
         &mut self,
         place: Place,
-        bytes: u32,
+        bytes: u64,
         multicast: bool,
         access: &AliasAccess,
-        order: &WarpOrder,
+        (warp, epoch): (u32, u32),
     ) {
         self.record(access);
-        let (cta, warp, epoch, time) = (access.cta, order.actor, order.epoch(), access.now);
+        let (cta, time) = (access.cta, access.now);
         match self.writes.last_mut() {
             Some(last) if (last.cta, last.warp, last.epoch, last.multicast) == (cta, warp, epoch, multicast) => {
                 last.time = time;
@@ -94,7 +94,7 @@ impl AliasTracker {
         }
         let number = self.writes.len() as u32;
         let mut at = place.offset;
-        while at < place.offset + u64::from(bytes) {
+        while at < place.offset + bytes {
             let page = self.pages.entry((place.memory, at >> PAGE_SHIFT)).or_insert_with(|| Box::new([0; CELLS]));
             page[((at & ((1 << PAGE_SHIFT) - 1)) >> GRANULE_SHIFT) as usize] = number;
             at = (at | ((1 << GRANULE_SHIFT) - 1)) + 1;

@@ -421,7 +421,7 @@ impl Context<'_> {
     pub(super) fn note_alias_write(&mut self, place: Place, bytes: u32, multicast: bool) {
         let access = self.alias_access();
         let order = &self.machine.ctas.get(self.warp.cta).orders[self.warp.index as usize];
-        self.machine.alias.write(place, bytes, multicast, &access, order);
+        self.machine.alias.write(place, bytes.into(), multicast, &access, (order.actor, order.epoch()));
     }
 }
 

@@ -178,8 +178,10 @@ impl Context<'_> {
                 return Err(FaultCause::TensorMemoryNotFreed { columns }.into());
             }
         }
-        if cta.operations > 0 {
-            return Err(FaultCause::ExitWithPendingOperations { operations: cta.operations }.into());
+        let queued = cta.pipes.iter().map(|pipe| pipe.queue.len() as u32).sum();
+        let operations = cta.operations.max(queued);
+        if operations > 0 {
+            return Err(FaultCause::ExitWithPendingOperations { operations }.into());
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ pub(crate) use fragment::{Fragment, FragmentState, Wait};
 pub(crate) use step::{Burst, Context};
 
 use crate::launch::Launch;
-use crate::program::{LaneMask, Register, Registers};
+use crate::program::{LaneMask, Register, Registers, WARP_LANES};
 use fragment::Convergence;
 
 /// Names one suspension of one lane group; a later suspension of the same group has another number.
@@ -44,13 +44,12 @@ pub(crate) enum Resume {
 }
 
 /// A `tcgen05.ld` that has not been waited for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PendingLoad {
     /// Destination registers.
     pub(crate) registers: Vec<Register>,
     /// Values, per register and lane.
-    pub(crate) values: Vec<[u32; 32]>,
-    pub(crate) lanes: LaneMask,
+    pub(crate) values: Vec<[u32; WARP_LANES]>,
 }
 
 /// One resident warp.

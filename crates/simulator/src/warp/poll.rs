@@ -117,3 +117,10 @@ impl Context<'_> {
         self.count_wait();
     }
 }
+
+impl super::Fragment {
+    /// Time has passed without anything else.
+    pub(crate) fn extend_grant(&mut self, rounds: u32) {
+        self.polls.extend_grant(rounds);
+    }
+}

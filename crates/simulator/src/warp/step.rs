@@ -90,6 +90,7 @@ impl Context<'_> {
                 continue;
             }
             machine.now += 1;
+            machine.steps += 1;
             let counters = &mut machine.counters[gpu];
             counters.warp_instructions += 1;
             if pc >= end {
