@@ -3,6 +3,7 @@
 //! It knows only PTX and the ISA's rules. It shares nothing with the kernels it judges: descriptors, swizzles and
 //! layouts are decoded from the bits that the program hands to the instruction.
 
+pub mod alu;
 mod decode;
 pub mod node;
 pub mod program;
