@@ -3,7 +3,7 @@
 //! It knows only PTX and the ISA's rules. It shares nothing with the kernels it judges: descriptors, swizzles and
 //! layouts are decoded from the bits that the program hands to the instruction.
 
-mod alu;
+pub mod alu;
 mod cta;
 mod deadlock;
 mod decode;

@@ -142,12 +142,14 @@ pub struct Registers {
     pub values: Vec<[u64; WARP_LANES]>,
     /// Indexed by [`Predicate`]; bit = lane.
     pub predicates: Vec<LaneMask>,
+    /// The carry flag `CC.CF` of each lane.
+    pub carry: LaneMask,
 }
 
 impl Registers {
     /// All zero.
     pub fn new(registers: u32, predicates: u32) -> Self {
-        Self { values: vec![[0; WARP_LANES]; registers as usize], predicates: vec![0; predicates as usize] }
+        Self { values: vec![[0; WARP_LANES]; registers as usize], predicates: vec![0; predicates as usize], carry: 0 }
     }
 
     /// The lanes for which a predicate operand holds.
