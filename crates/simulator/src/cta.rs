@@ -7,7 +7,7 @@ use crate::engines::{BulkThread, TensorPipe};
 use crate::launch::Launch;
 use crate::mbarrier::Mbarrier;
 use crate::memory::{AccessProblem, PagedBytes};
-use crate::named_barrier::{BarrierResult, NamedBarrier, BARRIERS};
+use crate::named_barrier::{BARRIERS, BarrierResult, NamedBarrier};
 use crate::ordering::{Knowledge, SharedShadow, WarpOrder};
 use crate::program::LaneMask;
 use crate::shared::{SharedReadError, SharedReader};
@@ -73,9 +73,7 @@ impl SharedReader for SharedMemory {
         if u64::from(address) + u64::from(length) > u64::from(self.limit) {
             return Err(SharedReadError::OutOfBounds { address, bytes: length, limit: self.limit });
         }
-        self.bytes
-            .read(address.into(), bytes)
-            .map_err(|first| SharedReadError::Uninitialised { address: first as u32 })
+        self.bytes.read(address.into(), bytes).map_err(|first| SharedReadError::Uninitialised { address: first as u32 })
     }
 }
 

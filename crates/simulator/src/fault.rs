@@ -167,13 +167,17 @@ pub enum FaultCause {
         lanes: LaneMask,
     },
     /// Endless loop.
-    #[error("this warp runs in circles: {instructions} instructions of the node without any change of memory or barriers")]
+    #[error(
+        "this warp runs in circles: {instructions} instructions of the node without any change of memory or barriers"
+    )]
     Spinning {
         /// Instructions since the last change.
         instructions: u64,
     },
     /// `cp.async.bulk` left behind.
-    #[error("the thread exits while a bulk store still reads the CTA's shared memory: cp.async.bulk.wait_group.read is missing")]
+    #[error(
+        "the thread exits while a bulk store still reads the CTA's shared memory: cp.async.bulk.wait_group.read is missing"
+    )]
     ExitWithBulkReads,
     /// Something asynchronous still targets an exited CTA.
     #[error("the CTA exits while {operations} asynchronous operations on its shared memory are still under way")]
@@ -196,7 +200,9 @@ pub enum FaultCause {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConvergenceError {
     /// `.aligned` by part of a warp.
-    #[error(".aligned instruction reached by lanes {lanes:#010x} of a warp whose live lanes are {live:#010x}: all must execute it together")]
+    #[error(
+        ".aligned instruction reached by lanes {lanes:#010x} of a warp whose live lanes are {live:#010x}: all must execute it together"
+    )]
     NotAligned {
         /// Executing lanes.
         lanes: LaneMask,
@@ -263,7 +269,9 @@ pub enum BulkError {
         rank: usize,
     },
     /// Destination and mbarrier in different CTAs.
-    #[error("destination in CTA {destination} but mbarrier in CTA {barrier}: without .cta_group::2 both must be in the same CTA")]
+    #[error(
+        "destination in CTA {destination} but mbarrier in CTA {barrier}: without .cta_group::2 both must be in the same CTA"
+    )]
     BarrierElsewhere {
         /// Rank of the destination.
         destination: u32,
@@ -308,7 +316,9 @@ pub enum Tcgen05Error {
         columns: std::ops::Range<u32>,
     },
     /// Mixed groups.
-    #[error("the CTA used cta_group::{earlier} before and uses cta_group::{given} now: all tcgen05 instructions of a kernel must use the same")]
+    #[error(
+        "the CTA used cta_group::{earlier} before and uses cta_group::{given} now: all tcgen05 instructions of a kernel must use the same"
+    )]
     GroupsMixed {
         /// First use.
         earlier: u8,

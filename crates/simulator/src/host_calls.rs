@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use crate::launch::{self, LaunchError};
 use crate::memory::{MemoryError, Place};
-use crate::node::{
-    Counters, DevicePtr, GpuId, LaunchConfig, MemoryHandle, ModuleId, MulticastHandle, NodeConfig,
-};
+use crate::node::{Counters, DevicePtr, GpuId, LaunchConfig, MemoryHandle, ModuleId, MulticastHandle, NodeConfig};
 use crate::program::Kernel;
 use crate::ptx::{self, PtxError};
 use crate::scheduler::{LoadedModule, Node};
@@ -98,10 +96,12 @@ impl Node {
         if gpu.0 >= self.machine.config.gpus {
             return Err(MemoryError::NoSuchGpu { gpu, gpus: self.machine.config.gpus });
         }
-        self.machine
-            .memory
-            .locate(gpu.0, address, bytes)
-            .map_err(|problem| MemoryError::Access { gpu, address, bytes, problem })
+        self.machine.memory.locate(gpu.0, address, bytes).map_err(|problem| MemoryError::Access {
+            gpu,
+            address,
+            bytes,
+            problem,
+        })
     }
 
     /// Writes device memory at once.
@@ -127,8 +127,7 @@ impl Node {
         let length = bytes.len() as u64;
         let place = self.host_place(gpu, address, length)?;
         self.machine.memory.physical(place.memory).bytes.read(place.offset, bytes).map_err(|hole| {
-            let problem =
-                crate::memory::AccessProblem::Uninitialised { first: address + (hole - place.offset) };
+            let problem = crate::memory::AccessProblem::Uninitialised { first: address + (hole - place.offset) };
             MemoryError::Access { gpu, address, bytes: length, problem }
         })
     }
@@ -153,8 +152,7 @@ impl Node {
             kernel: kernel.to_string(),
             available: loaded.module.kernels.iter().map(|kernel| kernel.name.clone()).collect(),
         })?;
-        let (parameters, shared_bytes) =
-            launch::check(&kernel, &config, parameters, self.machine.config.sms_per_gpu)?;
+        let (parameters, shared_bytes) = launch::check(&kernel, &config, parameters, self.machine.config.sms_per_gpu)?;
         let variables = loaded.variables[gpu.0 as usize].clone();
         let pending = PendingKernel { kernel, variables, parameters, config, shared_bytes };
         self.enqueue(gpu, stream, Command::Launch(Box::new(pending)));
@@ -178,9 +176,7 @@ impl Node {
 
     /// True when everything enqueued on the stream has completed.
     pub fn is_idle(&self, gpu: GpuId, stream: u32) -> bool {
-        self.streams
-            .get(&(gpu.0, stream))
-            .is_none_or(|stream| stream.commands.is_empty() && stream.running.is_none())
+        self.streams.get(&(gpu.0, stream)).is_none_or(|stream| stream.commands.is_empty() && stream.running.is_none())
     }
 
     /// What a GPU has done since the last reset.

@@ -1,7 +1,7 @@
 //! Launching a kernel: what is checked before anything runs.
 
-use std::sync::atomic::AtomicU32;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use crate::node::{GpuId, LaunchConfig, ModuleId};
 use crate::program::Kernel;
@@ -130,7 +130,9 @@ pub enum LaunchError {
         cluster: [u32; 3],
     },
     /// Shared memory.
-    #[error("{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory exceed the limit of {limit} per CTA")]
+    #[error(
+        "{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory exceed the limit of {limit} per CTA"
+    )]
     SharedMemory {
         /// Static, padded to the start of the dynamic part.
         static_bytes: u32,

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 
 use crate::cta::{AllocationQueue, Cluster, Cta};
 use crate::engines::Events;
-use crate::memory::{
-    decode_generic, shared_offset, shared_rank, AccessProblem, GenericTarget, NodeMemory, Place,
-};
+use crate::memory::{AccessProblem, GenericTarget, NodeMemory, Place, decode_generic, shared_offset, shared_rank};
 use crate::node::{Counters, NodeConfig};
 use crate::ordering::{AliasTracker, TensorShadow};
 use crate::program::StateSpace;

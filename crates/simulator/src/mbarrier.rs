@@ -45,7 +45,9 @@ pub enum MbarrierError {
         count: u32,
     },
     /// More arrivals than expected.
-    #[error("{arrivals} arrivals on the mbarrier at {offset:#x}, whose phase {phase} expects only {pending} more of {expected}")]
+    #[error(
+        "{arrivals} arrivals on the mbarrier at {offset:#x}, whose phase {phase} expects only {pending} more of {expected}"
+    )]
     TooManyArrivals {
         /// Offset in the CTA's shared memory.
         offset: u32,
@@ -59,7 +61,9 @@ pub enum MbarrierError {
         phase: u32,
     },
     /// Transaction count out of range.
-    #[error("the transaction count of the mbarrier at {offset:#x} becomes {transactions}, outside +-{MAX_TRANSACTIONS}")]
+    #[error(
+        "the transaction count of the mbarrier at {offset:#x} becomes {transactions}, outside +-{MAX_TRANSACTIONS}"
+    )]
     TransactionOverflow {
         /// Offset in the CTA's shared memory.
         offset: u32,
@@ -67,7 +71,9 @@ pub enum MbarrierError {
         transactions: i64,
     },
     /// A token of a phase long past.
-    #[error("the state token is of phase {token}, but the mbarrier at {offset:#x} is in phase {phase}: a token is good for the current and the preceding phase only")]
+    #[error(
+        "the state token is of phase {token}, but the mbarrier at {offset:#x} is in phase {phase}: a token is good for the current and the preceding phase only"
+    )]
     StaleToken {
         /// Offset in the CTA's shared memory.
         offset: u32,

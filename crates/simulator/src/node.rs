@@ -145,5 +145,4 @@ pub enum Progress {
     Blocked,
 }
 
-
 pub use crate::scheduler::Node;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::deadlock::{DeadlockReport, PendingLaunch, WaitReason, WaitingLanes};
-use crate::fault::{source_line, Fault, FaultCause};
+use crate::fault::{Fault, FaultCause, source_line};
 use crate::machine::{Machine, Slab, Wake};
 use crate::named_barrier::WHOLE_CTA;
 use crate::node::{GpuId, NodeConfig, Progress};
-use crate::program::{Module, LaneMask};
+use crate::program::{LaneMask, Module};
 use crate::stream::Stream;
-use crate::warp::{Burst, Context, FragmentState, Resume, Wait, Warp, WaitToken};
+use crate::warp::{Burst, Context, FragmentState, Resume, Wait, WaitToken, Warp};
 
 /// First step of simulated time when everything waits; each further step is twice as long.
 const FIRST_STEP_NS: u64 = 1000;

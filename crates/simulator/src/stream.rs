@@ -1,8 +1,8 @@
 //! Streams: in-order queues of launches, copies and fills, and the placing of CTAs on SMs.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::cta::{Cluster, ClusterBarrier, Cta};
 use crate::fault::Fault;
@@ -167,7 +167,7 @@ impl Node {
             let lives = cta.warp_live.clone();
             let slot = machine.ctas.insert(Box::new(cta));
             for (warp, live) in lives.into_iter().enumerate() {
-                let warp = self.warps.insert(Box::new(Warp::new(slot, warp as u32, live, launch.clone())));
+                let warp = self.warps.insert(Box::new(Warp::new(slot, rank, warp as u32, live, launch.clone())));
                 self.warps.get_mut(warp).slot = warp;
                 machine.cta_mut(slot).warp_slots.push(warp);
                 self.runnable.push((warp, 0));

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::{Event, Site};
 use crate::fault::{BulkError, FaultCause};
 use crate::machine::Machine;
-use crate::memory::{atomic_update, AccessKind, AccessProblem};
+use crate::memory::{AccessKind, AccessProblem, atomic_update};
 use crate::node::TensorMapElement;
 use crate::ordering::AliasAccess;
 use crate::program::{AtomicOperation, ElementType};
@@ -156,8 +156,7 @@ impl Machine {
                 }
                 self.wake_bulk_waiters(cta);
                 site.launch.operations.fetch_add(1, Ordering::Relaxed);
-                let write =
-                    BulkTransfer::StoreWrite { destination, bytes, range, cta, thread, group, writer, access };
+                let write = BulkTransfer::StoreWrite { destination, bytes, range, cta, thread, group, writer, access };
                 let due = self.now + self.random.latency();
                 self.events.push(due, Event::Bulk(Box::new((site.clone(), write))));
             }
@@ -186,13 +185,7 @@ impl Machine {
         }
     }
 
-    fn land_load(
-        &mut self,
-        site: &Site,
-        source: &BulkSource,
-        cta: u32,
-        range: &SharedRange,
-    ) -> Result<(), FaultCause> {
+    fn land_load(&mut self, site: &Site, source: &BulkSource, cta: u32, range: &SharedRange) -> Result<(), FaultCause> {
         match source {
             BulkSource::Linear { address } => {
                 let bytes = range.end - range.start;

@@ -141,7 +141,9 @@ pub enum AccessProblem {
         rank: u32,
     },
     /// Plain access to an mbarrier.
-    #[error("an mbarrier object lives at offset {offset:#x}: only mbarrier instructions may touch it before mbarrier.inval")]
+    #[error(
+        "an mbarrier object lives at offset {offset:#x}: only mbarrier instructions may touch it before mbarrier.inval"
+    )]
     MbarrierObject {
         /// Offset of the mbarrier.
         offset: u32,

@@ -75,16 +75,16 @@ pub(crate) fn atomic_update(
         },
         (Op::Add, ElementType::F32) => (f32::from_bits(a as u32) + f32::from_bits(b as u32)).to_bits().into(),
         (Op::Add, ElementType::F64) => (f64::from_bits(a) + f64::from_bits(b)).to_bits(),
-        (_, ElementType::F16 | ElementType::F16x2) => {
-            halves(element, a, b, |x, y| half_update(operation, f16::from_bits(x).to_f32(), f16::from_bits(y).to_f32())
-                .map(|value| f16::from_f32(value).to_bits()))
-            .ok_or(unsupported)?
-        }
-        (_, ElementType::Bf16 | ElementType::Bf16x2) => {
-            halves(element, a, b, |x, y| half_update(operation, bf16::from_bits(x).to_f32(), bf16::from_bits(y).to_f32())
-                .map(|value| bf16::from_f32(value).to_bits()))
-            .ok_or(unsupported)?
-        }
+        (_, ElementType::F16 | ElementType::F16x2) => halves(element, a, b, |x, y| {
+            half_update(operation, f16::from_bits(x).to_f32(), f16::from_bits(y).to_f32())
+                .map(|value| f16::from_f32(value).to_bits())
+        })
+        .ok_or(unsupported)?,
+        (_, ElementType::Bf16 | ElementType::Bf16x2) => halves(element, a, b, |x, y| {
+            half_update(operation, bf16::from_bits(x).to_f32(), bf16::from_bits(y).to_f32())
+                .map(|value| bf16::from_f32(value).to_bits())
+        })
+        .ok_or(unsupported)?,
         _ => return Err(unsupported),
     };
     Ok(truncate(value, bytes))

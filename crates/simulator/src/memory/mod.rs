@@ -205,7 +205,8 @@ impl NodeMemory {
         let bound = self.multicasts.iter().flatten().any(|object| object.binds(memory));
         let physical = self.physical(memory);
         if physical.released && physical.mappings == 0 && !bound {
-            self.used[physical.gpu as usize] -= physical.bytes.bytes();
+            let (gpu, bytes) = (physical.gpu as usize, physical.bytes.bytes());
+            self.used[gpu] -= bytes;
             self.memories[memory as usize] = None;
         }
     }

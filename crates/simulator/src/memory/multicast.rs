@@ -138,8 +138,7 @@ impl NodeMemory {
                 .iter()
                 .find(|b| b.start <= offset && offset + bytes <= b.start + b.bytes)
                 .ok_or(AccessProblem::Unbound { gpu: *gpu })?;
-            places
-                .push(Place { memory: binding.memory, offset: binding.memory_offset + (offset - binding.start) });
+            places.push(Place { memory: binding.memory, offset: binding.memory_offset + (offset - binding.start) });
         }
         Ok(())
     }

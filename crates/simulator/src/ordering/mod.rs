@@ -13,6 +13,6 @@ mod tensor;
 
 pub(crate) use alias::{AliasAccess, AliasTracker};
 pub use error::{Actor, OrderingError};
-pub(crate) use knowledge::{is_acquire, is_release, Knowledge, WarpOrder};
+pub(crate) use knowledge::{Knowledge, WarpOrder, is_acquire, is_release};
 pub(crate) use shared::{AsyncReader, SharedShadow};
 pub(crate) use tensor::{TensorIssuer, TensorShadow};

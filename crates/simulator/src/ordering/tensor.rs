@@ -5,7 +5,7 @@
 //! on one side and an `after_thread_sync` on the other enclose the synchronisation.
 
 use super::{Actor, OrderingError, WarpOrder};
-use crate::tensor_memory::{TensorRange, COLUMNS, LANES};
+use crate::tensor_memory::{COLUMNS, LANES, TensorRange};
 
 const QUADRANTS: u32 = 4;
 const QUADRANT_LANES: u32 = LANES / QUADRANTS;
@@ -191,11 +191,8 @@ impl TensorShadow {
         range: &TensorRange,
         issuer: &TensorIssuer<'_>,
     ) -> Result<(), OrderingError> {
-        let stamp = Stamp {
-            kind: Kind::Operation,
-            actor: issuer.order.actor as u16,
-            number: issuer.order.operations_issued,
-        };
+        let stamp =
+            Stamp { kind: Kind::Operation, actor: issuer.order.actor as u16, number: issuer.order.operations_issued };
         for (column, index) in Self::indices(range) {
             let cell = &mut self.cells[index];
             issuer.check_written(cell.write, column, true)?;
@@ -210,11 +207,8 @@ impl TensorShadow {
         range: &TensorRange,
         issuer: &TensorIssuer<'_>,
     ) -> Result<(), OrderingError> {
-        let stamp = Stamp {
-            kind: Kind::Operation,
-            actor: issuer.order.actor as u16,
-            number: issuer.order.operations_issued,
-        };
+        let stamp =
+            Stamp { kind: Kind::Operation, actor: issuer.order.actor as u16, number: issuer.order.operations_issued };
         for (column, index) in Self::indices(range) {
             let cell = &mut self.cells[index];
             issuer.check_overwrite(cell, column, true)?;

@@ -102,7 +102,8 @@ pub enum Operand {
     /// zero upper half). Addresses of shared variables, parameters and local variables are constants too: offsets in
     /// their state space.
     Immediate(u64),
-    /// The address, on the executing GPU, of [`Module::variables`]`[index]` plus an offset.
+    /// The address, on the executing GPU, of [`Module::variables`]`[index]` plus an offset. With [`SHARED_WINDOW`] as
+    /// index: a shared address of the executing CTA, which has the CTA's cluster rank in its upper bits.
     VariableAddress {
         /// Index of the variable.
         index: u32,
@@ -110,6 +111,9 @@ pub enum Operand {
         offset: i64,
     },
 }
+
+/// Index in [`Operand::VariableAddress`] that stands for the executing CTA's shared memory.
+pub const SHARED_WINDOW: u32 = u32::MAX;
 
 /// `[base + offset]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! `ld` and `st` in every state space.
 
-use super::step::{Flow, Step};
 use super::Context;
+use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
-use crate::memory::{decode_generic, AccessKind, AccessProblem, GenericTarget, Place};
+use crate::memory::{AccessKind, AccessProblem, GenericTarget, Place, decode_generic};
 use crate::ordering::{is_acquire, is_release};
 use crate::program::{ElementType, Load, MemoryOrder, Operand, StateSpace, Store, WARP_LANES};
 
@@ -438,4 +438,3 @@ pub(super) fn distinct(values: &mut [u64]) -> u64 {
     }
     1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
 }
-

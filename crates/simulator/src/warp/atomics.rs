@@ -1,11 +1,11 @@
 //! `atom` and `red`.
 
-use super::access::{mix, Target};
-use super::step::{Flow, Step};
 use super::Context;
+use super::access::{Target, mix};
+use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
-use crate::memory::{atomic_update, AccessKind, AccessProblem};
+use crate::memory::{AccessKind, AccessProblem, atomic_update};
 use crate::ordering::{is_acquire, is_release};
 use crate::program::{Atomic, AtomicOperation, Operand, WARP_LANES};
 
@@ -26,7 +26,8 @@ impl Context<'_> {
         if self.lanes.count_ones() > 1 {
             self.machine.random.shuffle(&mut order);
         }
-        for lane in order.into_iter().map(usize::from).filter(|lane| self.lanes >> lane & 1 != 0) {
+        let lanes = self.lanes;
+        for lane in order.into_iter().map(usize::from).filter(|lane| lanes >> lane & 1 != 0) {
             let address = self.address(atomic.address, lane);
             let fail = |problem| access_failure(lane, AccessKind::Atomic, address, bytes, problem);
             if address & u64::from(bytes - 1) != 0 {

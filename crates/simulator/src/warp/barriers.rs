@@ -4,7 +4,7 @@ use super::step::{Flow, Step};
 use super::{Context, Resume, Wait};
 use crate::fault::FaultCause;
 use crate::machine::Machine;
-use crate::named_barrier::{BarrierError, BarrierWaiter, BARRIERS, WHOLE_CTA};
+use crate::named_barrier::{BARRIERS, BarrierError, BarrierWaiter, WHOLE_CTA};
 use crate::program::{Barrier, BarrierKind, BarrierReduction, LaneMask, MemoryOrder};
 
 impl Context<'_> {

@@ -3,8 +3,8 @@
 use super::step::{Flow, Step};
 use super::{Context, Wait};
 use crate::engines::{BulkDestination, BulkSource, BulkThread, BulkTransfer, Event, Site, StoreGroup};
-use crate::fault::{access_failure, at_lane, BulkError, Fail, FaultCause};
-use crate::memory::{decode_generic, AccessKind, AccessProblem, GenericTarget};
+use crate::fault::{BulkError, Fail, FaultCause, access_failure, at_lane};
+use crate::memory::{AccessKind, AccessProblem, GenericTarget, decode_generic};
 use crate::ordering::{AsyncReader, OrderingError, WarpOrder};
 use crate::program::{Address, Bulk, LaneMask, Operand, StateSpace};
 use crate::shared::SharedRange;
@@ -48,7 +48,8 @@ impl Context<'_> {
                 self.try_each_lane(|context, lane| {
                     let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, lane)?;
                     let bytes = map.box_bytes();
-                    let destination = BulkDestination::Tensor { map: Box::new(map), coordinates, reduction: *reduction };
+                    let destination =
+                        BulkDestination::Tensor { map: Box::new(map), coordinates, reduction: *reduction };
                     context.issue_store(*source, destination, bytes, TENSOR_ALIGNMENT, lane)
                 })?;
             }
@@ -110,9 +111,10 @@ impl Context<'_> {
                 }
                 let place = self.machine.memory.locate(self.launch.gpu, address, 128).map_err(fail)?;
                 let physical = self.machine.memory.physical(place.memory);
-                physical.bytes.read(place.offset, &mut bytes).map_err(|hole| {
-                    fail(AccessProblem::Uninitialised { first: address + (hole - place.offset) })
-                })?;
+                physical
+                    .bytes
+                    .read(place.offset, &mut bytes)
+                    .map_err(|hole| fail(AccessProblem::Uninitialised { first: address + (hole - place.offset) }))?;
             }
             _ => return Err(fail(AccessProblem::WrongSpace { wanted: "global, constant or parameter" })),
         }
@@ -168,7 +170,8 @@ impl Context<'_> {
     ) -> Step<()> {
         let tensor = matches!(source, BulkSource::Tensor { .. });
         let fail = |value, problem| access_failure(lane, AccessKind::BulkWrite, value, bytes, problem);
-        let (value, cta, offset) = self.shared(destination, space, lane).map_err(|(value, problem)| fail(value, problem))?;
+        let (value, cta, offset) =
+            self.shared(destination, space, lane).map_err(|(value, problem)| fail(value, problem))?;
         let required = if tensor { TENSOR_ALIGNMENT } else { BULK_ALIGNMENT };
         if offset % required != 0 {
             return Err(at_lane(lane, BulkError::SharedAlignment { address: offset, required }));
@@ -222,7 +225,11 @@ impl Context<'_> {
                 self.machine.cta_mut(barrier_cta).operations += 1;
             }
             let transfer = BulkTransfer::Load {
-                source: if index == last { source.take().expect("one per target") } else { source.clone().expect("kept until the last") },
+                source: if index == last {
+                    source.take().expect("one per target")
+                } else {
+                    source.clone().expect("kept until the last")
+                },
                 cta,
                 range: range.clone(),
                 barrier_cta,
@@ -282,7 +289,8 @@ impl Context<'_> {
         let order = &cta.orders[self.warp.index as usize];
         let writer = (order.actor, order.epoch());
         let access = self.alias_access();
-        let transfer = BulkTransfer::StoreRead { destination, cta: self.warp.cta, range, thread, group, writer, access };
+        let transfer =
+            BulkTransfer::StoreRead { destination, cta: self.warp.cta, range, thread, group, writer, access };
         self.push_bulk(transfer, lane);
         Ok(())
     }

@@ -7,7 +7,7 @@
 //! released early when nothing else in the node can go on.
 
 use super::poll::PollLog;
-use super::{Resume, Warp, WaitToken};
+use super::{Resume, WaitToken, Warp};
 use crate::machine::{Machine, WatchKey};
 use crate::program::LaneMask;
 

@@ -2,9 +2,9 @@
 
 use super::step::{Flow, Step};
 use super::{Context, Resume, Wait};
-use crate::fault::{access_failure, at_lane, FaultCause};
+use crate::fault::{FaultCause, access_failure, at_lane};
 use crate::machine::Machine;
-use crate::mbarrier::{Mbarrier as Object, MbarrierError, MAX_COUNT};
+use crate::mbarrier::{MAX_COUNT, Mbarrier as Object, MbarrierError};
 use crate::memory::{AccessKind, AccessProblem};
 use crate::ordering::{Actor, Knowledge, OrderingError};
 use crate::program::{Address, Mbarrier, MbarrierKind, MbarrierPhase, MemoryOrder, Operand, StateSpace};
@@ -34,7 +34,8 @@ impl Context<'_> {
     /// CTA and offset of an mbarrier operand.
     pub(super) fn mbarrier_location(&self, address: Address, space: StateSpace, lane: usize) -> Step<(u32, u32)> {
         let fail = |value, problem| access_failure(lane, AccessKind::Mbarrier, value, MBARRIER_BYTES, problem);
-        let (value, cta, offset) = self.shared(address, space, lane).map_err(|(value, problem)| fail(value, problem))?;
+        let (value, cta, offset) =
+            self.shared(address, space, lane).map_err(|(value, problem)| fail(value, problem))?;
         if offset % MBARRIER_BYTES != 0 {
             return Err(fail(value, AccessProblem::Misaligned { required: MBARRIER_BYTES }));
         }
@@ -315,7 +316,12 @@ impl Machine {
     }
 
     /// An asynchronous operation completes bytes on an mbarrier; returns the phase in which it did.
-    pub(crate) fn complete_transactions(&mut self, cta: u32, offset: u32, bytes: u32) -> Result<(u32, u32), FaultCause> {
+    pub(crate) fn complete_transactions(
+        &mut self,
+        cta: u32,
+        offset: u32,
+        bytes: u32,
+    ) -> Result<(u32, u32), FaultCause> {
         let index = self.valid_mbarrier(cta, offset)?;
         let object = &mut self.ctas.get_mut(cta).shared.mbarriers[index];
         object.add_transactions(-i64::from(bytes))?;

@@ -3,6 +3,7 @@
 mod access;
 mod atomics;
 mod barriers;
+mod bulk;
 mod collective;
 mod fragment;
 mod mbarriers;
@@ -11,7 +12,6 @@ mod poll;
 mod special;
 mod step;
 mod tensor;
-mod bulk;
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ pub(crate) use fragment::{Fragment, FragmentState, Wait};
 pub(crate) use step::{Burst, Context};
 
 use crate::launch::Launch;
+use crate::memory::shared_address;
 use crate::program::{LaneMask, Register, Registers, WARP_LANES};
 use fragment::Convergence;
 
@@ -58,6 +59,8 @@ pub(crate) struct Warp {
     pub(crate) slot: u32,
     pub(crate) cta: u32,
     pub(crate) index: u32,
+    /// First address of its CTA's shared memory in the cluster's window.
+    pub(crate) shared_base: u64,
     pub(crate) launch: Arc<Launch>,
     pub(crate) registers: Registers,
     /// Local memory, lane after lane; allocated when first touched.
@@ -74,12 +77,13 @@ pub(crate) struct Warp {
 }
 
 impl Warp {
-    pub(crate) fn new(cta: u32, index: u32, live: LaneMask, launch: Arc<Launch>) -> Self {
+    pub(crate) fn new(cta: u32, rank: u32, index: u32, live: LaneMask, launch: Arc<Launch>) -> Self {
         let kernel = &launch.kernel;
         Self {
             slot: u32::MAX,
             cta,
             index,
+            shared_base: shared_address(rank, 0).into(),
             registers: Registers::new(kernel.register_count, kernel.predicate_count),
             local: Vec::new(),
             live,

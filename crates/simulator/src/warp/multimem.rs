@@ -1,11 +1,11 @@
 //! `multimem.*`: accesses to all GPUs of a multicast object at once.
 
+use super::Context;
 use super::access::{is_strong, mix};
 use super::step::{Flow, Step};
-use super::Context;
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
-use crate::memory::{decode_generic, AccessKind, AccessProblem, GenericTarget, Place};
+use crate::memory::{AccessKind, AccessProblem, GenericTarget, Place, decode_generic};
 use crate::multimem::{load_reduce, reduce};
 use crate::ordering::{is_acquire, is_release};
 use crate::program::{Multimem, MultimemKind};
@@ -68,9 +68,10 @@ impl Context<'_> {
                         let mut values = [0; MAX_GPUS];
                         for (value, place) in values.iter_mut().zip(places.iter()) {
                             let physical = context.machine.memory.physical(place.memory);
-                            *value = physical.bytes.load(place.offset + step, element).ok_or_else(|| {
-                                fail(AccessProblem::Uninitialised { first: address + step })
-                            })?;
+                            *value = physical
+                                .bytes
+                                .load(place.offset + step, element)
+                                .ok_or_else(|| fail(AccessProblem::Uninitialised { first: address + step }))?;
                         }
                         let values = &values[..places.len()];
                         let result = load_reduce(*operation, multimem.element, *wide_accumulate, values)

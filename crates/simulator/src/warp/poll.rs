@@ -51,13 +51,7 @@ impl PollLog {
     }
 
     /// Notes a load; true when the group has been going in circles.
-    pub(super) fn visit(
-        &mut self,
-        pc: u32,
-        lanes: LaneMask,
-        hash: u64,
-        keys: impl Iterator<Item = WatchKey>,
-    ) -> bool {
+    pub(super) fn visit(&mut self, pc: u32, lanes: LaneMask, hash: u64, keys: impl Iterator<Item = WatchKey>) -> bool {
         self.visits += 1;
         let found = self.entries[..self.used].iter().position(|entry| entry.pc == pc && entry.lanes == lanes);
         let index = found.unwrap_or_else(|| {

@@ -5,8 +5,8 @@ use super::{Context, Resume, Wait};
 use crate::engines::Event;
 use crate::fault::access_failure;
 use crate::memory::{
-    decode_generic, shared_address, shared_offset, shared_rank, AccessKind, AccessProblem, GenericTarget, LOCAL_WINDOW,
-    PARAMETER_WINDOW, SHARED_WINDOW,
+    AccessKind, AccessProblem, GenericTarget, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, decode_generic,
+    shared_address, shared_offset, shared_rank,
 };
 use crate::program::{Address, Fence, LaneRelation, Operand, Predicate, Register, SpecialRegister, StateSpace};
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::{FragmentState, Resume, Wait, WaitToken, Warp};
 use crate::alu;
-use crate::fault::{source_line, Failure, Fault, FaultCause, InstructionFault};
+use crate::fault::{Failure, Fault, FaultCause, InstructionFault, source_line};
 use crate::launch::Launch;
 use crate::machine::Machine;
 use crate::memory::AccessProblem;
 use crate::node::GpuId;
 use crate::ordering::AliasAccess;
-use crate::program::{Address, Kernel, LaneMask, Operand, Operation, StateSpace, WARP_LANES};
+use crate::program::{Address, Kernel, LaneMask, Operand, Operation, SHARED_WINDOW, StateSpace, WARP_LANES};
 
 /// What an instruction did to its lane group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,8 +106,9 @@ impl Context<'_> {
             counters.lane_instructions += u64::from(lanes.count_ones());
             if let Operation::Scalar(scalar) = &instruction.operation {
                 if lanes != 0 {
-                    let variables = &launch.variables;
-                    alu::execute(scalar, &mut warp.registers, lanes, &|index| variables[index as usize]);
+                    let shared_base = warp.shared_base;
+                    let address = |index| launch.variable_address(index, shared_base);
+                    alu::execute(scalar, &mut warp.registers, lanes, &address);
                 }
                 warp.fragments[fragment].pc = pc + 1;
                 continue;
@@ -239,9 +240,8 @@ impl Context<'_> {
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize;
             let value = self.operand(index, lane);
-            let target = *targets
-                .get(value as usize)
-                .ok_or(FaultCause::BranchIndex { index: value, targets: targets.len() })?;
+            let target =
+                *targets.get(value as usize).ok_or(FaultCause::BranchIndex { index: value, targets: targets.len() })?;
             let same = (0..WARP_LANES)
                 .filter(|&lane| rest >> lane & 1 != 0 && self.operand(index, lane) == value)
                 .fold(0, |mask, lane| mask | 1 << lane);
@@ -313,7 +313,7 @@ impl Context<'_> {
             Operand::Register(register) => self.warp.registers.values[register.0 as usize][lane],
             Operand::Immediate(value) => value,
             Operand::VariableAddress { index, offset } => {
-                self.launch.variables[index as usize].wrapping_add(offset as u64)
+                self.launch.variable_address(index, self.warp.shared_base).wrapping_add(offset as u64)
             }
         }
     }
@@ -384,6 +384,12 @@ impl Context<'_> {
 }
 
 impl Launch {
+    /// The address that [`Operand::VariableAddress`] is relative to.
+    #[inline]
+    fn variable_address(&self, index: u32, shared_base: u64) -> u64 {
+        if index == SHARED_WINDOW { shared_base } else { self.variables[index as usize] }
+    }
+
     /// A fault of one of its instructions.
     #[cold]
     pub(crate) fn fault(&self, pc: u32, cta: [u32; 3], warp: u32, lanes: LaneMask, cause: FaultCause) -> Fault {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::step::{Flow, Step};
 use super::{Context, Resume, Wait};
 use crate::engines::{TensorOperation, TensorWork};
-use crate::fault::{access_failure, at_lane, Tcgen05Error};
+use crate::fault::{Tcgen05Error, access_failure, at_lane};
 use crate::machine::SmTensor;
 use crate::memory::{AccessKind, AccessProblem};
 use crate::ordering::{AsyncReader, Knowledge, OrderingError, TensorIssuer, TensorShadow, WarpOrder};
@@ -125,13 +125,7 @@ impl Context<'_> {
             .get_or_insert_with(|| Box::new(SmTensor { memory: TensorMemory::new(), shadow: TensorShadow::new() }))
     }
 
-    fn tensor_allocate(
-        &mut self,
-        cta_group: u8,
-        destination: Address,
-        space: StateSpace,
-        columns: Operand,
-    ) -> Step {
+    fn tensor_allocate(&mut self, cta_group: u8, destination: Address, space: StateSpace, columns: Operand) -> Step {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
@@ -263,9 +257,7 @@ impl Context<'_> {
                 },
                 b: context.operand(mma.b, lane),
                 instruction_descriptor: context.operand(mma.instruction_descriptor, lane) as u32,
-                scales: mma
-                    .scales
-                    .map(|(a, b)| (context.address(a, lane) as u32, context.address(b, lane) as u32)),
+                scales: mma.scales.map(|(a, b)| (context.address(a, lane) as u32, context.address(b, lane) as u32)),
                 scale_block: mma.scale_block,
                 disable_output_lane,
                 enable_input_d: context.warp.registers.lanes_where(mma.enable_input_d) >> lane & 1 != 0,
@@ -372,10 +364,7 @@ impl Context<'_> {
                     if mask == 0 || mask >> ctas != 0 {
                         return Err(at_lane(lane, crate::fault::BulkError::Mask { mask, ctas }));
                     }
-                    (0..ctas)
-                        .filter(|rank| mask >> rank & 1 != 0)
-                        .map(|rank| cluster.ctas[rank as usize])
-                        .collect()
+                    (0..ctas).filter(|rank| mask >> rank & 1 != 0).map(|rank| cluster.ctas[rank as usize]).collect()
                 }
             };
             for &target in &targets {
@@ -414,12 +403,7 @@ impl Context<'_> {
         })
     }
 
-    fn tensor_load(
-        &mut self,
-        form: (Tcgen05Shape, u8, bool),
-        destinations: &[Register],
-        address: Address,
-    ) -> Step {
+    fn tensor_load(&mut self, form: (Tcgen05Shape, u8, bool), destinations: &[Register], address: Address) -> Step {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
@@ -463,10 +447,8 @@ impl Context<'_> {
         let transfer = self.transfer(form, address)?;
         let range = transfer.footprint()?;
         self.order_mut().stores_issued += 1;
-        let values: Vec<[u32; WARP_LANES]> = sources
-            .iter()
-            .map(|&source| std::array::from_fn(|lane| self.operand(source, lane) as u32))
-            .collect();
+        let values: Vec<[u32; WARP_LANES]> =
+            sources.iter().map(|&source| std::array::from_fn(|lane| self.operand(source, lane) as u32)).collect();
         self.with_tensor(self.warp.cta, |tensor, issuer, owner| {
             tensor.shadow.store(&range, issuer)?;
             Ok(transfer.store(&mut tensor.memory, owner, &values)?)
