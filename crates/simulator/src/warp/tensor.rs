@@ -105,7 +105,7 @@ impl Context<'_> {
         let even = cta.rank & !1;
         let cluster = self.machine.clusters.get(cta.cluster);
         let ctas = cluster.ctas.len() as u32;
-        if ctas % 2 != 0 {
+        if !ctas.is_multiple_of(2) {
             return Err(Tcgen05Error::NoPair { ctas }.into());
         }
         let pair = vec![cluster.ctas[even as usize], cluster.ctas[even as usize + 1]];
