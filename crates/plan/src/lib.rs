@@ -6,6 +6,7 @@
 
 pub mod arguments;
 pub mod control;
+pub mod descriptors;
 pub mod kernels;
 pub mod schedule;
 pub mod shared_memory;

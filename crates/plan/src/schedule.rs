@@ -38,10 +38,19 @@ impl Rows {
     }
 }
 
+/// `(a / b, a % b)` for a `b` that is not zero in any valid problem; zero counts as one. The check costs an instruction
+/// and saves the kernels a panic path.
+#[inline(always)]
+pub const fn div_rem(a: u32, b: u32) -> (u32, u32) {
+    let b = if b == 0 { 1 } else { b };
+    (a / b, a % b)
+}
+
 /// `ceil(a / b)`, without the overflow of `a + b - 1`.
 #[inline(always)]
 pub const fn ceil_div(a: u32, b: u32) -> u32 {
-    a / b + (!a.is_multiple_of(b)) as u32
+    let (quotient, remainder) = div_rem(a, b);
+    quotient + (remainder != 0) as u32
 }
 
 /// Rows that each rank owns, valid or not: `L = ceil(m / ranks)`.
@@ -106,7 +115,8 @@ impl TileGrid {
     /// The tile with this index, which is also its index among the ready words.
     #[inline(always)]
     pub const fn tile(self, index: u32) -> Tile {
-        Tile { row: index % self.rows, column: index / self.rows }
+        let (column, row) = div_rem(index, self.rows);
+        Tile { row, column }
     }
 
     /// Inverse of [`Self::tile`].
@@ -127,7 +137,7 @@ impl TileGrid {
     pub const fn tile_owners(self, tile: Tile, ranks: u32) -> (u32, u32) {
         let rows = self.tile_rows(tile);
         let shard = shard_rows(self.m, ranks);
-        (rows.start / shard, (rows.end - 1) / shard + 1)
+        (div_rem(rows.start, shard).0, div_rem(rows.end - 1, shard).0 + 1)
     }
 }
 
@@ -178,10 +188,10 @@ impl SliceGrid {
     /// The slice with this index, rows fastest, in the order in which tiles are computed.
     #[inline(always)]
     pub const fn slice(self, index: u32) -> Slice {
-        let unit = self.first_unit + index % self.units;
-        let start = unit * SLICE_ROWS;
+        let (column, unit) = div_rem(index, self.units);
+        let start = (self.first_unit + unit) * SLICE_ROWS;
         let first = if start > self.rows.start { start } else { self.rows.start };
-        let tile = Tile { row: start / self.tiles.shape.m, column: index / self.units };
+        let tile = Tile { row: start / self.tiles.shape.m, column };
         Slice { tile, rows: Rows { start: first, end: min(start + SLICE_ROWS, self.rows.end) } }
     }
 }

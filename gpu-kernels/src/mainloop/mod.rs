@@ -1,0 +1,4 @@
+//! Main loops: operands in, finished accumulators out.
+
+pub mod pipeline;
+pub mod tcgen05;
