@@ -46,6 +46,41 @@ impl GemmRsArConfig {
 /// Operands are BF16. Each rank's products are accumulated in FP32 and rounded to BF16 once; the ranks' partial sums are
 /// added in FP32 and rounded to BF16 again. [`reference`](crate::reference) derives how far that may be from the exact
 /// result.
+///
+/// Two simulated ranks, each with a K_local of 64; every element of X and W is one, so that of Y is 128:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use gemm_rs_ar::driver::simulated::{NodeConfig, SimulatedNode};
+/// use gemm_rs_ar::driver::{DeviceBuffer, Stream};
+/// use gemm_rs_ar::{DeviceMatrix, GemmRsAr, GemmRsArConfig, GemmRsArError, Input, Mode, Output, Projection};
+/// use half::bf16;
+///
+/// let (m, n, k) = (3, 128, 64);
+/// let node = SimulatedNode::new(NodeConfig { gpus: 2, ..NodeConfig::default() });
+/// let results = node.run_ranks(|device, rendezvous| {
+///     let gemm = GemmRsAr::new(Arc::clone(&device), &rendezvous, GemmRsArConfig::new(m, n))?;
+///     let ones = |count: u64| {
+///         let elements = bf16::ONE.to_le_bytes().repeat(count as usize);
+///         DeviceBuffer::from_bytes(Arc::clone(&device), &elements)
+///     };
+///     let (x, weight) = (ones(m * k)?, ones(n * k)?);
+///     let y = DeviceBuffer::new(Arc::clone(&device), m * n * 2)?;
+///     let projection = Projection { weight: DeviceMatrix::bf16(weight.address(), n, k) };
+///     let input = Input { x: DeviceMatrix::bf16(x.address(), m, k) };
+///     let output = Output { y: DeviceMatrix::bf16(y.address(), m, n) };
+///     // SAFETY: the buffers have these sizes and outlive the call, which every rank makes.
+///     unsafe { gemm.apply(Mode::AllReduce, &projection, &input, &output, Stream::DEFAULT)? };
+///     device.synchronize(Stream::DEFAULT)?;
+///     // SAFETY: the stream is synchronised.
+///     Ok::<_, GemmRsArError>(unsafe { y.to_bytes()? })
+/// });
+/// for result in results {
+///     assert_eq!(result?, bf16::from_f32(128.0).to_le_bytes().repeat(3 * 128));
+/// }
+/// # Ok::<(), GemmRsArError>(())
+/// ```
 pub struct GemmRsAr {
     device: Arc<dyn Device>,
     kernel: Kernel,

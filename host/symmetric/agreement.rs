@@ -22,15 +22,13 @@ where
     // This rank's own error says more than what came of telling the others.
     let own = own?;
     let statuses = statuses.map_err(|source| SymmetricError::Rendezvous { step, source })?;
-    for (status, rank) in statuses.iter().zip(0..) {
-        match status.split_first() {
-            Some((&SUCCEEDED, _)) => {}
-            failed => {
-                let reason = failed.map_or(&[][..], |(_, reason)| reason);
-                let reason = String::from_utf8_lossy(reason).into_owned();
-                return Err(SymmetricError::PeerFailed { rank, step, reason }.into());
-            }
-        }
+    for rank in 0..rendezvous.world_size() {
+        let reason = match statuses.get(rank as usize).and_then(|status| status.split_first()) {
+            Some((&SUCCEEDED, _)) => continue,
+            Some((_, reason)) => String::from_utf8_lossy(reason).into_owned(),
+            None => "it sent no status".to_owned(),
+        };
+        return Err(SymmetricError::PeerFailed { rank, step, reason }.into());
     }
     Ok(own)
 }

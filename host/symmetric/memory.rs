@@ -30,10 +30,11 @@ pub struct SymmetricMemory {
     bytes: u64,
     // Mappings go before the handles of what they map: fields drop in order.
     multicast_mapping: Mapping,
+    own_address: DevicePtr,
     mappings: Vec<Mapping>,
     _multicast: OwnedMulticast,
-    _memory: Vec<OwnedMemory>,
-    rank: u32,
+    _own: OwnedMemory,
+    _peers: Vec<OwnedMemory>,
 }
 
 impl SymmetricMemory {
@@ -46,10 +47,10 @@ impl SymmetricMemory {
         bytes: u64,
         zeroed: Range<u64>,
     ) -> Result<Self, SymmetricError> {
-        let rank = rendezvous.rank();
+        let (rank, ranks) = (rendezvous.rank(), rendezvous.world_size());
         let granularity = device.properties().memory_granularity_bytes.max(1);
         let rounded = bytes.max(1).checked_next_multiple_of(granularity);
-        agree_on_parameters(rendezvous, &format!("{rounded:?} bytes of symmetric memory"))?;
+        agree_on_parameters(rendezvous, &format!("{bytes} bytes of symmetric memory in units of {granularity}"))?;
         let bytes = agree(
             rendezvous,
             Step::CreateMemory,
@@ -61,19 +62,22 @@ impl SymmetricMemory {
 
         let (own, handle) = agree(rendezvous, Step::CreateMemory, create_memory(device, bytes))?;
         let handles = exchange(rendezvous, Step::CreateMemory, Some(handle))?;
-        let (mappings, memory) =
-            agree(rendezvous, Step::MapPeers, map_all(device, rank as usize, own, &handles, bytes))?;
-        // Imported or not, nobody needs the peers' handles any more; keeping a descriptor open would.
+        let (mappings, peers) =
+            agree(rendezvous, Step::MapPeers, map_all(device, [rank, ranks], &own, &handles, bytes))?;
+        // Everything is imported; a descriptor that stays open would only keep the peers' memory alive for longer.
         drop(handles);
 
         let creates = rank as usize == MULTICAST_CREATOR;
-        let created = creates.then(|| create_multicast(device, rendezvous.world_size(), bytes)).transpose();
+        let created = creates.then(|| create_multicast(device, ranks, bytes)).transpose();
         let created = agree(rendezvous, Step::CreateMulticast, created)?;
-        let (own, handle) = created.unzip();
+        let (created, handle) = created.unzip();
         let handles = exchange(rendezvous, Step::CreateMulticast, handle)?;
-        let multicast = agree(rendezvous, Step::JoinMulticast, join_multicast(device, own, &handles))?;
+        let imported = agree(rendezvous, Step::JoinMulticast, join_multicast(device, created.as_ref(), &handles))?;
+        let multicast = created
+            .or(imported)
+            .ok_or(SymmetricError::MissingHandle { rank: MULTICAST_CREATOR as u32, step: Step::JoinMulticast })?;
 
-        let bound = device.bind_multicast(multicast.handle, memory[rank as usize].handle, bytes);
+        let bound = device.bind_multicast(multicast.handle, own.handle, bytes);
         agree(rendezvous, Step::BindMulticast, bound.map_err(|source| failed(Step::BindMulticast, source)))?;
         let mapped = device
             .map_multicast(multicast.handle, bytes)
@@ -81,9 +85,14 @@ impl SymmetricMemory {
             .map_err(|source| failed(Step::MapMulticast, source));
         let multicast_mapping = agree(rendezvous, Step::MapMulticast, mapped)?;
 
-        agree(rendezvous, Step::Initialise, zero(device, &mappings[rank as usize], bytes, zeroed))?;
+        let own_address = mappings.get(rank as usize).map(|mapping| mapping.address);
+        let zeroed = match own_address {
+            Some(address) => zero(device, address, bytes, zeroed).map(|()| address),
+            None => Err(SymmetricError::MissingHandle { rank, step: Step::Initialise }),
+        };
+        let own_address = agree(rendezvous, Step::Initialise, zeroed)?;
         tracing::debug!(rank, bytes, "symmetric memory is mapped");
-        Ok(Self { bytes, multicast_mapping, mappings, _multicast: multicast, _memory: memory, rank })
+        Ok(Self { bytes, multicast_mapping, own_address, mappings, _multicast: multicast, _own: own, _peers: peers })
     }
 
     /// Size on each rank.
@@ -93,7 +102,7 @@ impl SymmetricMemory {
 
     /// Where this rank's own memory is mapped.
     pub fn own(&self) -> DevicePtr {
-        self.mappings[self.rank as usize].address
+        self.own_address
     }
 
     /// Where the memory of `rank` is mapped on this rank; `None` for a rank that does not exist.
@@ -118,32 +127,31 @@ fn create_memory(device: &Arc<dyn Device>, bytes: u64) -> Result<(OwnedMemory, S
     Ok((memory, handle))
 }
 
-/// Imports the peers' memory and maps everybody's, in rank order.
+/// Imports the peers' memory and maps everybody's, in rank order. Borrows this rank's own, because a rank that fails has
+/// to keep it until the others have imported it or they would fail for that reason.
 fn map_all(
     device: &Arc<dyn Device>,
-    rank: usize,
-    own: OwnedMemory,
+    [rank, ranks]: [u32; 2],
+    own: &OwnedMemory,
     handles: &[Option<ShareableHandle>],
     bytes: u64,
 ) -> Result<(Vec<Mapping>, Vec<OwnedMemory>), SymmetricError> {
     let step = |source| failed(Step::MapPeers, source);
-    let mut own = Some(own);
-    let mut memory = Vec::with_capacity(handles.len());
-    let mut mappings = Vec::with_capacity(handles.len());
-    for (source, handle) in handles.iter().enumerate() {
-        let owner = match own.take_if(|_| source == rank) {
-            Some(own) => own,
-            None => {
-                let handle = handle
-                    .as_ref()
-                    .ok_or(SymmetricError::MissingHandle { rank: source as u32, step: Step::MapPeers })?;
-                OwnedMemory::new(device, device.import_memory(handle).map_err(step)?)
-            }
+    let mut peers = vec![];
+    let mut mappings = vec![];
+    for source in 0..ranks {
+        let memory = if source == rank {
+            own.handle
+        } else {
+            let missing = SymmetricError::MissingHandle { rank: source, step: Step::MapPeers };
+            let handle = handles.get(source as usize).and_then(Option::as_ref).ok_or(missing)?;
+            let handle = device.import_memory(handle).map_err(step)?;
+            peers.push(OwnedMemory::new(device, handle));
+            handle
         };
-        mappings.push(Mapping::new(device, device.map_memory(owner.handle, bytes).map_err(step)?, bytes));
-        memory.push(owner);
+        mappings.push(Mapping::new(device, device.map_memory(memory, bytes).map_err(step)?, bytes));
     }
-    Ok((mappings, memory))
+    Ok((mappings, peers))
 }
 
 fn create_multicast(
@@ -157,34 +165,34 @@ fn create_multicast(
     Ok((multicast, handle))
 }
 
+/// Adds the device to the multicast object, which all but its creator import first. The creator's handle is borrowed
+/// for the reason given at [`map_all`].
 fn join_multicast(
     device: &Arc<dyn Device>,
-    own: Option<OwnedMulticast>,
+    created: Option<&OwnedMulticast>,
     handles: &[Option<ShareableHandle>],
-) -> Result<OwnedMulticast, SymmetricError> {
+) -> Result<Option<OwnedMulticast>, SymmetricError> {
     let step = |source| failed(Step::JoinMulticast, source);
-    let multicast = match own {
-        Some(own) => own,
-        None => {
-            let handle = handles
-                .get(MULTICAST_CREATOR)
-                .and_then(Option::as_ref)
-                .ok_or(SymmetricError::MissingHandle { rank: MULTICAST_CREATOR as u32, step: Step::JoinMulticast })?;
-            OwnedMulticast::new(device, device.import_multicast(handle).map_err(step)?)
-        }
-    };
-    device.join_multicast(multicast.handle).map_err(step)?;
-    Ok(multicast)
+    if let Some(created) = created {
+        device.join_multicast(created.handle).map_err(step)?;
+        return Ok(None);
+    }
+    let creator = MULTICAST_CREATOR as u32;
+    let missing = SymmetricError::MissingHandle { rank: creator, step: Step::JoinMulticast };
+    let handle = handles.get(MULTICAST_CREATOR).and_then(Option::as_ref).ok_or(missing)?;
+    let imported = OwnedMulticast::new(device, device.import_multicast(handle).map_err(step)?);
+    device.join_multicast(imported.handle).map_err(step)?;
+    Ok(Some(imported))
 }
 
 /// Zeroes a part of this rank's own memory.
-fn zero(device: &Arc<dyn Device>, own: &Mapping, bytes: u64, part: Range<u64>) -> Result<(), SymmetricError> {
+fn zero(device: &Arc<dyn Device>, own: DevicePtr, bytes: u64, part: Range<u64>) -> Result<(), SymmetricError> {
     let part = part.start.min(bytes)..part.end.min(bytes);
     if part.is_empty() {
         return Ok(());
     }
     // SAFETY: the range lies in this rank's own mapping, and no rank launches anything before all have agreed on this.
-    let zeroed = unsafe { device.fill(own.address + part.start, 0, part.end - part.start) };
+    let zeroed = unsafe { device.fill(own + part.start, 0, part.end - part.start) };
     zeroed.map_err(|source| failed(Step::Initialise, source))
 }
 

@@ -6,6 +6,7 @@
 mod device;
 mod gate;
 mod objects;
+mod ranks;
 
 pub use device::SimulatedDevice;
 pub use simulator::node::{Counters, NodeConfig};
