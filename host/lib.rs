@@ -5,7 +5,7 @@
 //! * [`projection`] describes operands and results by device pointers.
 //! * [`symmetric`] has the ranks meet and share memory.
 //! * [`driver`] is the seam to a device, with the simulator of a node behind it.
-//! * [`reference`] says what the exact result is and how far a correct one may be from it.
+//! * [`mod@reference`] says what the exact result is and how far a correct one may be from it.
 //!
 //! The library never panics for what a caller can cause: every wrong input is a typed error that says what was given,
 //! what is wanted and what to do, before anything is enqueued.
