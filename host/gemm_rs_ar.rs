@@ -43,9 +43,9 @@ impl GemmRsArConfig {
 /// zero; all-reduce gives every rank all M rows. Any M from 1, any rank count from 2 to 16, any N that is a multiple of
 /// 128 and any K_local that is a multiple of 64 will do, and calls may change mode and shape from one to the next.
 ///
-/// Operands are BF16. Each rank's products are accumulated in FP32 and rounded to BF16 once; the ranks' partial sums are
-/// added in FP32 and rounded to BF16 again. [`reference`](crate::reference) derives how far that may be from the exact
-/// result.
+/// Operands are BF16. Each rank's products are accumulated in FP32 and rounded to BF16 once; the ranks' partial sums
+/// are added in FP32 and rounded to BF16 again. [`reference`](crate::reference) derives how far that may be from the
+/// exact result.
 ///
 /// Two simulated ranks, each with a K_local of 64; every element of X and W is one, so that of Y is 128:
 ///
@@ -177,8 +177,8 @@ impl GemmRsAr {
         let w = self.operand_map(&projection.weight, BF16_KERNEL.tile.n)?;
         let slot = self.workspace.next_slot();
         let arguments = self.arguments(mode, call, output, slot);
-        // SAFETY: the parameters are those of the kernel table's entry. The workspace has room for the call, as checked;
-        // the caller vouches for the matrices and for the order of calls.
+        // SAFETY: the parameters are those of the kernel table's entry. The workspace has room for the call, as
+        // checked; the caller vouches for the matrices and for the order of calls.
         unsafe {
             self.device.launch(self.kernel, self.geometry(call), stream, &[&x.0, &w.0, arguments.as_bytes()])?;
         }

@@ -1,7 +1,7 @@
 //! When the fused kernel is worth it.
 
-/// Fewest rows from which the fused kernel is used unless told otherwise, as the reference module ships. Where it really
-/// pays depends on the machine and on what it is compared with, so it is a setting.
+/// Fewest rows from which the fused kernel is used unless told otherwise, as the reference module ships. Where it
+/// really pays depends on the machine and on what it is compared with, so it is a setting.
 pub const DEFAULT_MIN_ROWS: u64 = 128;
 
 /// A threshold on M, the same on every rank: ranks that decided differently would wait for each other.

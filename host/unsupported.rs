@@ -63,7 +63,10 @@ pub enum Unsupported {
         wanted: u64,
     },
     /// The output has another shape than the result.
-    #[error("the output is [{}, {}]; [{}, {}] is wanted for {mode}: allocate it for this M, N and mode", given.0, given.1, wanted.0, wanted.1)]
+    #[error(
+        "the output is [{}, {}]; [{}, {}] is wanted for {mode}: allocate it for this M, N and mode",
+        given.0, given.1, wanted.0, wanted.1
+    )]
     OutputShape {
         /// The output's rows and columns.
         given: (u64, u64),

@@ -1,8 +1,8 @@
 //! Runs real row-parallel layers over several simulated ranks and checks every element of every rank's result.
 //!
 //! The kernels' PTX runs, instruction by instruction, on the simulator of a multi-GPU NVLink node. The result is
-//! compared with the FP64 product under an error bound derived from the roundings that the kernel makes; reduce-scatter's
-//! padding rows have to be zero.
+//! compared with the FP64 product under an error bound derived from the roundings that the kernel makes;
+//! reduce-scatter's padding rows have to be zero.
 //!
 //! Exit code: 0 if everything is within its bound, 1 if anything is not or a rank failed, 2 for input that cannot be
 //! used.

@@ -92,8 +92,8 @@ fn rank_result(
     let projection = Projection { weight: DeviceMatrix::bf16(weight.address(), n, k) };
     let input = Input { x: DeviceMatrix::bf16(x.address(), m, k) };
     let output = Output { y: DeviceMatrix::bf16(y.address(), rows, n) };
-    // SAFETY: the buffers have the sizes that the descriptions say and live until the stream is synchronised; every rank
-    // makes this one call.
+    // SAFETY: the buffers have the sizes that the descriptions say and live until the stream is synchronised; every
+    // rank makes this one call.
     unsafe { gemm.apply(case.mode, &projection, &input, &output, Stream::DEFAULT)? };
     device.synchronize(Stream::DEFAULT)?;
     // SAFETY: the stream is synchronised.

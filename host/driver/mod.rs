@@ -1,8 +1,8 @@
 //! The one seam to a device.
 //!
 //! [`Device`] is what the library asks of a driver, no more: modules and launches, virtual memory and its sharing,
-//! multicast objects, plain memory, copies, tensor maps and streams. A value of it is one rank's view of **one** device.
-//! [`simulated`] implements it with the simulator of a multi-GPU NVLink node. The methods follow the calls of the CUDA
+//! multicast objects, plain memory, copies, tensor maps and streams. A value of it is one rank's view of **one**
+//! device. [`simulated`] implements it with the simulator of a multi-GPU NVLink node. The methods follow the calls of the CUDA
 //! driver closely enough that an implementation on top of it is a translation.
 
 mod buffer;

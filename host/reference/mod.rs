@@ -15,8 +15,8 @@
 //!    `|p'_r - p_r| <= a_r = g S_r + K_r 2^-126`, `g = K_r t / (1 - K_r t)`.
 //!    The last term covers products and sums below FP32's normal range, flushed or not.
 //! 2. **Rounding of the partial sum to BF16**, to nearest: half a unit in the last place. BF16 has 8 significant bits,
-//!    so at magnitude `v` that is `h(v) = 2^(max(floor(log2 v), -126) - 8)`: between `2^-9 v` and `2^-8 v`, and `2^-134`
-//!    for subnormal values. `h` does not decrease, so the rounded partial `q_r` obeys
+//!    so at magnitude `v` that is `h(v) = 2^(max(floor(log2 v), -126) - 8)`: between `2^-9 v` and `2^-8 v`, and
+//!    `2^-134` for subnormal values. `h` does not decrease, so the rounded partial `q_r` obeys
 //!    `|q_r - p_r| <= b_r = a_r + h(|p_r| + a_r)`.
 //! 3. **Sum over ranks** in FP32, rounded to nearest, in an order that the switch does not specify: `P - 1` additions,
 //!    `c = f sum(|p_r| + b_r)`, `f = P 2^-24 / (1 - P 2^-24)`.

@@ -127,8 +127,8 @@ fn create_memory(device: &Arc<dyn Device>, bytes: u64) -> Result<(OwnedMemory, S
     Ok((memory, handle))
 }
 
-/// Imports the peers' memory and maps everybody's, in rank order. Borrows this rank's own, because a rank that fails has
-/// to keep it until the others have imported it or they would fail for that reason.
+/// Imports the peers' memory and maps everybody's, in rank order. Borrows this rank's own, because a rank that fails
+/// has to keep it until the others have imported it, or they would fail for that reason.
 fn map_all(
     device: &Arc<dyn Device>,
     [rank, ranks]: [u32; 2],

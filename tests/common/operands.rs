@@ -50,8 +50,8 @@ impl Problem {
         Self { m, n, k_per_rank, ranks, x: elements(m * k), weight: elements(n * k) }
     }
 
-    /// Operands whose every partial sum and result is a small positive integer, so that no rounding happens anywhere and
-    /// a lost or doubled slice of any rank shows in every element of it.
+    /// Operands whose every partial sum and result is a small positive integer, so that no rounding happens anywhere
+    /// and a lost or doubled slice of any rank shows in every element of it.
     ///
     /// A row of X has [`TERMS`] ones per rank, W is 1, 2 or 3: partials are 4 to 12 and results at most 192, and BF16
     /// has all integers up to 256.

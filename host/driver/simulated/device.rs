@@ -240,9 +240,9 @@ impl Device for SimulatedDevice {
 
     fn allocate(&self, bytes: u64) -> Result<DevicePtr, DriverError> {
         self.call("allocate", |state| {
-            let address = state.node.allocate(self.gpu(), bytes)?;
+            let address = state.node.allocate(self.gpu(), bytes).map_err(|error| error.to_string())?;
             state.objects.allocations += 1;
-            Ok::<_, sim::MemoryError>(address)
+            Ok::<_, String>(address)
         })
     }
 
