@@ -2,16 +2,18 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::operands::Problem;
+use common::operands::{Problem, shard};
 use common::rank::{Gaps, MODES, node, on_each_rank};
-use gemm_rs_ar::Mode;
 use gemm_rs_ar::driver::simulated::Counters;
 use gemm_rs_ar::driver::{Device, DeviceBuffer, DriverError, RowCopy, Stream};
 use gemm_rs_ar::symmetric::Rendezvous;
+use gemm_rs_ar::{DeviceMatrix, Input, Mode, Output, Projection};
+use half::bf16;
 
 const CAPACITY: [u64; 2] = [64, 128];
 
@@ -44,6 +46,50 @@ fn ranks_that_all_wait_in_vain_are_told_of_the_deadlock() {
     assert_eq!(results[1], Ok(()));
     assert!(matches!(results[0], Err(DriverError::Deadlock { device: 0, .. })), "{:?}", results[0]);
     assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_rank_that_panics_does_not_strand_the_others() {
+    let problem = Problem::random([64, 128, 64], 3, 5);
+    let results = Mutex::new(vec![]);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        on_each_rank(&node(3, 0), CAPACITY, |rank| {
+            assert_ne!(rank.rank, 1, "scripted panic");
+            let _pending = rank.enqueue(&problem, Mode::AllReduce, Gaps::default()).unwrap();
+            let result = rank.device.synchronize(Stream::DEFAULT);
+            results.lock().unwrap().push(result);
+        });
+    }));
+    assert!(panicked.is_err());
+    let results = results.into_inner().unwrap();
+    assert_eq!(results.len(), 2);
+    for result in results {
+        assert!(matches!(result, Err(DriverError::Deadlock { .. })), "{result:?}");
+    }
+}
+
+#[test]
+fn a_fault_is_told_to_every_rank_and_stops_the_node() {
+    const NOWHERE: u64 = 0x1000;
+    let problem = Problem::random([64, 128, 64], 2, 5);
+    let results = on_each_rank(&node(2, 0), CAPACITY, |rank| {
+        let buffer = |elements: Vec<bf16>| {
+            DeviceBuffer::from_bytes(Arc::clone(&rank.device), bytemuck::cast_slice(&elements)).unwrap()
+        };
+        let x = buffer(shard(&problem.x, problem.k(), 64, rank.rank, 64));
+        let weight = buffer(shard(&problem.weight, problem.k(), 64, rank.rank, 64));
+        let projection = Projection { weight: DeviceMatrix::bf16(weight.address(), 128, 64) };
+        let input = Input { x: DeviceMatrix::bf16(x.address(), 64, 64) };
+        let output = Output { y: DeviceMatrix::bf16(NOWHERE, 32, 128) };
+        // SAFETY: the simulator checks every access, which is what is tested.
+        unsafe { rank.gemm.apply(Mode::ReduceScatter, &projection, &input, &output, Stream::DEFAULT).unwrap() };
+        let first = rank.device.synchronize(Stream::DEFAULT);
+        (first, rank.device.create_stream().map(drop))
+    });
+    for (first, later) in results {
+        assert!(matches!(first, Err(DriverError::Fault { .. })), "{first:?}");
+        assert!(matches!(later, Err(DriverError::Fault { .. })), "{later:?}");
+    }
 }
 
 #[test]
