@@ -1,4 +1,5 @@
-//! A device that passes every call on, except the one that it is told to fail, and that can claim other properties.
+//! A device that passes every call on, except the one that it is told to fail, and that can claim other properties or
+//! load other PTX than it is given.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,9 +9,14 @@ use gemm_rs_ar::driver::{
     RowCopy, ShareableHandle, Stream, TensorMap, TensorMapDescription,
 };
 
+/// A change to PTX text.
+pub type Patch = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
 pub struct ScriptedDevice {
     pub inner: Arc<dyn Device>,
     pub properties: DeviceProperties,
+    /// What becomes of the PTX that is loaded.
+    pub patch: Option<Patch>,
     /// The call that fails, counted from 0. Calls that give something back are not counted and never fail.
     pub fail_at: Option<u32>,
     calls: AtomicU32,
@@ -19,11 +25,15 @@ pub struct ScriptedDevice {
 impl ScriptedDevice {
     pub fn new(inner: Arc<dyn Device>) -> Self {
         let properties = inner.properties().clone();
-        Self { inner, properties, fail_at: None, calls: AtomicU32::new(0) }
+        Self { inner, properties, patch: None, fail_at: None, calls: AtomicU32::new(0) }
     }
 
     pub fn failing_at(inner: Arc<dyn Device>, call: u32) -> Self {
         Self { fail_at: Some(call), ..Self::new(inner) }
+    }
+
+    pub fn patching(inner: Arc<dyn Device>, patch: Patch) -> Self {
+        Self { patch: Some(patch), ..Self::new(inner) }
     }
 
     pub fn with_properties(inner: Arc<dyn Device>, change: impl FnOnce(&mut DeviceProperties)) -> Self {
@@ -47,7 +57,11 @@ impl Device for ScriptedDevice {
     }
 
     fn load_module(&self, ptx: &str) -> Result<Module, DriverError> {
-        self.step("load_module")?.load_module(ptx)
+        let device = self.step("load_module")?;
+        match &self.patch {
+            Some(patch) => device.load_module(&patch(ptx)),
+            None => device.load_module(ptx),
+        }
     }
 
     fn kernel(&self, module: Module, name: &str) -> Result<Kernel, DriverError> {

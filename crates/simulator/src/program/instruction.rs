@@ -209,8 +209,12 @@ pub enum SpecialRegister {
     GridIndex,
     /// `%lanemask_{eq,le,lt,ge,gt}`
     LaneMask(LaneRelation),
-    /// `%clock` and `%clock64`
+    /// `%clock64`
     Clock,
+    /// `%clock`: the lower half
+    ClockLow,
+    /// `%clock_hi`
+    ClockHigh,
     /// `%globaltimer`, nanoseconds of simulated time
     GlobalTimer,
     /// `%globaltimer_lo`

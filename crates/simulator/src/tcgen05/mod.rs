@@ -1,0 +1,20 @@
+//! The fifth-generation tensor core: descriptors, operands, MMA, register and shared-memory copies.
+
+mod copy;
+mod data_path;
+mod descriptor;
+mod instruction_descriptor;
+mod load_store;
+mod mma;
+mod multiply;
+pub mod operand;
+mod scale;
+
+pub use copy::*;
+pub use data_path::*;
+pub use descriptor::*;
+pub use instruction_descriptor::*;
+pub use load_store::*;
+pub use mma::*;
+pub use operand::{OperandError, SharedOperand};
+pub use scale::ScaleError;
