@@ -18,8 +18,8 @@ pub enum DriverError {
     },
     /// A stream waits for something that nobody can provide any more.
     #[error(
-        "the work on device {device} can never finish, because every rank is waiting: {report}; check that all ranks \
-         made the same calls with the same shapes"
+        "the work on device {device} can never finish, because every rank is waiting; check that all ranks made the \
+         same calls with the same shapes: {report}"
     )]
     Deadlock {
         /// The device whose stream was synchronised.
@@ -28,7 +28,7 @@ pub enum DriverError {
         report: String,
     },
     /// A kernel did something that hardware leaves undefined or traps on. Nothing runs on the node any more.
-    #[error("a kernel faulted, seen by device {device}: {fault}; the node has stopped, create a new one")]
+    #[error("a kernel faulted, seen by device {device}; the node has stopped, create a new one to go on: {fault}")]
     Fault {
         /// The device that reports it, not always the one that caused it.
         device: u32,
