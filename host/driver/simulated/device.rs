@@ -242,7 +242,7 @@ impl Device for SimulatedDevice {
         self.call("allocate", |state| {
             let address = state.node.allocate(self.gpu(), bytes)?;
             state.objects.allocations += 1;
-            Ok::<_, sim::MemoryError>(address)
+            Ok::<_, simulator::MemoryError>(address)
         })
     }
 
