@@ -131,7 +131,7 @@ impl Context<'_> {
         }
         if strong && watched > 0 {
             let keys = keys[..watched].iter().copied();
-            if self.warp.fragments[self.fragment].polls.visit(self.pc, self.lanes, hash, keys) {
+            if self.polls_in_vain(hash, keys) {
                 self.suspend_polling(seen.0, seen.1);
                 return Ok(Flow::Suspended);
             }

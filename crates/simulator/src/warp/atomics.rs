@@ -119,7 +119,7 @@ impl Context<'_> {
         // An atomic that changes nothing is a load: a lock that is taken, a flag that is not set.
         let keys = keys[..watched].iter().copied();
         if !atomic.destinations.is_empty()
-            && self.warp.fragments[self.fragment].polls.visit(self.pc, self.lanes, hash, keys)
+            && self.polls_in_vain(hash, keys)
         {
             self.suspend_polling(seen.0, seen.1);
             return Ok(Flow::Suspended);

@@ -275,7 +275,7 @@ impl Context<'_> {
 
     /// A `test_wait` that failed before at the same place, with nothing done in between.
     fn asks_again(&mut self) -> bool {
-        self.warp.fragments[self.fragment].polls.visit(self.pc, self.lanes, 0, std::iter::empty())
+        self.polls_in_vain(0, std::iter::empty())
     }
 
     /// The warp learns what the last completed phase of an mbarrier of its CTA published; true when that is new to it.

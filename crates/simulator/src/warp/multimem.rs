@@ -22,7 +22,7 @@ impl Context<'_> {
         if !matches!(multimem.kind, MultimemKind::LoadReduce { .. }) {
             self.effect();
         } else if is_strong(multimem.order)
-            && self.warp.fragments[self.fragment].polls.visit(self.pc, self.lanes, hash, keys.into_iter())
+            && self.polls_in_vain(hash, keys.into_iter())
         {
             self.suspend_polling(seen.0, seen.1);
             return Ok(Flow::Suspended);

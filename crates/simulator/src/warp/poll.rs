@@ -91,6 +91,14 @@ impl PollLog {
 }
 
 impl Context<'_> {
+    /// Notes a load that the group may be polling with; true when it has been going in circles and should wait.
+    pub(super) fn polls_in_vain(&mut self, hash: u64, keys: impl Iterator<Item = WatchKey>) -> bool {
+        // A group that was just woken goes round once: what changed may be at another address of its loop.
+        let woken = self.resumed().is_some();
+        let (pc, lanes) = (self.pc, self.lanes);
+        self.warp.fragments[self.fragment].polls.visit(pc, lanes, hash, keys) && !woken
+    }
+
     /// Suspends the group until one of the polled addresses is written.
     pub(super) fn suspend_polling(&mut self, address: u64, value: u64) {
         let group = &mut self.warp.fragments[self.fragment];
