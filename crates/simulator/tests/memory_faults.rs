@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use fixture::{assert_fault, assert_passes, kernel, launch, Machine, GPU};
+use fixture::{GPU, Machine, assert_fault, assert_passes, kernel, launch};
 use simulator::node::GpuId;
 use simulator::{AccessProblem, MemoryError};
 
@@ -10,12 +10,10 @@ const OUT: &str = "ld.param.u64 %rd1, [out]; cvta.to.global.u64 %rd1, %rd1;";
 
 #[test]
 fn a_diagnostic_names_the_place_in_full() {
-    let mut machine = Machine::new(1, 0, &kernel(".param .u64 out", &format!("{OUT}\nld.global.u32 %r1, [%rd1+4];\nret;")));
+    let mut machine =
+        Machine::new(1, 0, &kernel(".param .u64 out", &format!("{OUT}\nld.global.u32 %r1, [%rd1+4];\nret;")));
     let fault = machine.run(launch(3, 1, 64), &[0x10]).unwrap_err();
-    assert_eq!(
-        fault.to_string().lines().next().unwrap(),
-        "kernel `k`, PTX line 8: `ld.global.u32 %r1, [%rd1+4];`"
-    );
+    assert_eq!(fault.to_string().lines().next().unwrap(), "kernel `k`, PTX line 8: `ld.global.u32 %r1, [%rd1+4];`");
     assert!(fault.to_string().ends_with("lane 0: load of 4 bytes at 0x14: no memory is mapped there"), "{fault}");
 }
 
@@ -41,7 +39,8 @@ fn misaligned() {
 
 #[test]
 fn uninitialised_device_memory() {
-    let ptx = kernel(".param .u64 a", "ld.param.u64 %rd1, [a]; st.global.u16 [%rd1], 1; ld.global.u32 %r1, [%rd1]; ret;");
+    let ptx =
+        kernel(".param .u64 a", "ld.param.u64 %rd1, [a]; st.global.u16 [%rd1], 1; ld.global.u32 %r1, [%rd1]; ret;");
     let mut machine = Machine::new(1, 0, &ptx);
     let address = machine.node.allocate(GPU, 64).unwrap();
     let fault = machine.run(launch(1, 1, 1), &[address]).unwrap_err().to_string();
@@ -110,10 +109,7 @@ fn parameters_are_checked() {
         machine.node.launch(GPU, 0, module, "k", config, parameters).unwrap_err().to_string()
     };
     assert_eq!(refused(&[&[0; 8]], launch(1, 1, 1)), "kernel `k` takes 2 parameters, given 1");
-    assert_eq!(
-        refused(&[&[0; 8], &[0; 8]], launch(1, 1, 1)),
-        "parameter 1 (`b`) of kernel `k` has 4 bytes, given 8"
-    );
+    assert_eq!(refused(&[&[0; 8], &[0; 8]], launch(1, 1, 1)), "parameter 1 (`b`) of kernel `k` has 4 bytes, given 8");
     assert_eq!(
         refused(&[&[0; 8], &[0; 4]], launch(3, 2, 1)),
         "the grid [3, 1, 1] is not divisible by the cluster [2, 1, 1]"

@@ -2,9 +2,9 @@
 
 mod fixture;
 
-use fixture::{kernel, launch, Machine, GPU};
-use simulator::node::{GpuId, Progress};
+use fixture::{GPU, Machine, kernel, launch};
 use simulator::Fault;
+use simulator::node::{GpuId, Progress};
 
 /// Memory on every GPU, bound to one multicast object; gives (unicast, multicast) addresses per GPU.
 fn symmetric(machine: &mut Machine, gpus: u32, words: &[u32]) -> Vec<(u64, u64)> {

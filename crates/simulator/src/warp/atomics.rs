@@ -118,9 +118,7 @@ impl Context<'_> {
         }
         // An atomic that changes nothing is a load: a lock that is taken, a flag that is not set.
         let keys = keys[..watched].iter().copied();
-        if !atomic.destinations.is_empty()
-            && self.polls_in_vain(hash, keys)
-        {
+        if !atomic.destinations.is_empty() && self.polls_in_vain(hash, keys) {
             self.suspend_polling(seen.0, seen.1);
             return Ok(Flow::Suspended);
         }

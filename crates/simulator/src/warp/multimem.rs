@@ -21,9 +21,7 @@ impl Context<'_> {
         let (hash, seen, keys) = result?;
         if !matches!(multimem.kind, MultimemKind::LoadReduce { .. }) {
             self.effect();
-        } else if is_strong(multimem.order)
-            && self.polls_in_vain(hash, keys.into_iter())
-        {
+        } else if is_strong(multimem.order) && self.polls_in_vain(hash, keys.into_iter()) {
             self.suspend_polling(seen.0, seen.1);
             return Ok(Flow::Suspended);
         }
