@@ -179,7 +179,7 @@ fn reconvergence_of_random_graphs_is_the_nearest_common_block() {
             }
             seen[exit]
         };
-        for block in 0..exit {
+        for (block, &found) in r.iter().enumerate().take(exit) {
             let post_dominators: Vec<_> =
                 (0..=exit).filter(|&other| other != block && !reaches_exit_without(block, other)).collect();
             // The nearest is the one that all the others post-dominate.
@@ -188,7 +188,7 @@ fn reconvergence_of_random_graphs_is_the_nearest_common_block() {
                 .copied()
                 .find(|&near| post_dominators.iter().all(|&far| far == near || !reaches_exit_without(near, far)))
                 .unwrap();
-            assert_eq!(r[block] as usize, nearest, "block {block} of\n{body}");
+            assert_eq!(found as usize, nearest, "block {block} of\n{body}");
         }
     }
 }

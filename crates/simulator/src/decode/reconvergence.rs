@@ -8,10 +8,9 @@ use crate::program::{Instruction, Operation};
 
 /// For each instruction the index at which lanes that diverge there come together again; see
 /// [`crate::program::Kernel::reconvergence`].
-pub(super) fn immediate_post_dominators(instructions: &[Instruction]) -> Vec<u32> {
+pub(super) fn immediate_post_dominators(instructions: &[Instruction], graph: &Graph) -> Vec<u32> {
     let end = instructions.len();
     let mut reconvergence: Vec<u32> = (1..=end as u32).collect();
-    let graph = Graph::new(instructions);
     let dominators = graph.post_dominators();
     for (block, &last) in graph.last.iter().enumerate() {
         if matches!(instructions[last].operation, Operation::Branch { .. } | Operation::BranchIndexed { .. }) {
@@ -23,16 +22,16 @@ pub(super) fn immediate_post_dominators(instructions: &[Instruction]) -> Vec<u32
 }
 
 /// Basic blocks. Block `first.len()` is the exit.
-struct Graph {
+pub(super) struct Graph {
     /// First instruction of each block.
-    first: Vec<usize>,
+    pub(super) first: Vec<usize>,
     /// Last instruction of each block.
-    last: Vec<usize>,
-    successors: Vec<Vec<usize>>,
+    pub(super) last: Vec<usize>,
+    pub(super) successors: Vec<Vec<usize>>,
 }
 
 impl Graph {
-    fn new(instructions: &[Instruction]) -> Self {
+    pub(super) fn new(instructions: &[Instruction]) -> Self {
         let end = instructions.len();
         let mut leader = vec![false; end + 1];
         leader[0] = true;
