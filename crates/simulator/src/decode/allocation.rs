@@ -10,7 +10,7 @@ use super::registers::visit;
 use crate::program::{Instruction, Operation};
 
 /// Past this many bits the sets of live registers would take too much memory, and registers keep their slots.
-const LIVENESS_BITS: usize = 1 << 28;
+const LIVENESS_BITS: usize = 1 << 26;
 
 /// Renumbers the registers of a kernel; returns how many slots are left.
 pub(super) fn share_slots(instructions: &mut [Instruction], graph: &Graph, registers: u32) -> u32 {
