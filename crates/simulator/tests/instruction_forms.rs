@@ -420,7 +420,12 @@ fn lanes_and_addresses() {
     );
     decodes!(
         "cvta.shared.u64 %rd1, buffer;",
-        Operation::ConvertAddress { space: StateSpace::SharedCta, to_space: false, source: Operand::Immediate(0), .. }
+        Operation::ConvertAddress {
+            space: StateSpace::SharedCta,
+            to_space: false,
+            source: Operand::VariableAddress { .. },
+            ..
+        }
     );
     decodes!("isspacep.shared::cluster %p, %rd1;", Operation::IsSpace { space: StateSpace::SharedCluster, .. });
     decodes!("mov.u32 %r1, %tid.x;", Operation::ReadSpecial { source: SpecialRegister::ThreadIndex(0), .. });
