@@ -105,9 +105,7 @@ pub unsafe fn run<V: Variant>(x: *const TensorMap, w: *const TensorMap, argument
         fence::mbarrier_init();
     }
     let tickets = protocol::read_tickets(arguments);
-    tcgen05::fence_before_thread_sync();
     barrier::sync::<{ NamedBarrier::CTA }, { roles::WARPS * plan::WARP_LANES }>();
-    tcgen05::fence_after_thread_sync();
     // SAFETY: the allocation wrote the word before the barrier.
     let tensor_memory = unsafe { shared::load(address_word) };
 

@@ -154,6 +154,8 @@ fn text_that_asks_for_too_much_is_refused_quickly() {
     // Very many blocks are no error, and no recursion either.
     let blocks: String = (0..50_000).map(|i| format!("L{i}: @%p bra L{};\n", (i * 7919) % 50_000)).collect();
     assert!(load(&module(&format!(".reg .pred %p;\n{blocks}"))).is_ok());
+    let loops: String = (0..50_000).map(|i| format!("L{i}: @%p bra L{i}; bra L{i};\n")).collect();
+    assert!(load(&module(&format!(".reg .pred %p;\n{loops}"))).is_ok());
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
