@@ -84,12 +84,16 @@ pub(crate) struct GlobalWord {
 impl GlobalWord {
     /// A strong write. One that is not a read-modify-write starts a new release sequence (PTX ISA, release patterns).
     pub(crate) fn write(&mut self, access: &WordAccess, modifies: bool, order: &mut WarpOrder) {
+        let WordAccess { cluster, gpu, scope, .. } = *access;
         if !modifies {
-            self.releases.retain(|release| release.cluster == access.cluster);
-            self.releases.iter_mut().for_each(|release| release.knowledge.clear());
+            // Keep one release for its buffers: words are written again and again.
+            self.releases.truncate(1);
+            if let Some(release) = self.releases.first_mut() {
+                (release.cluster, release.gpu) = (cluster, gpu);
+                release.knowledge.clear();
+            }
         }
-        let index = self.releases.iter().position(|release| release.cluster == access.cluster).unwrap_or_else(|| {
-            let WordAccess { cluster, gpu, scope, .. } = *access;
+        let index = self.releases.iter().position(|release| release.cluster == cluster).unwrap_or_else(|| {
             self.releases.push(Release { cluster, gpu, scope, knowledge: Knowledge::default() });
             self.releases.len() - 1
         });
