@@ -200,7 +200,7 @@ fn a_tensor_map_moves_a_swizzled_box_there_and_back() {
          WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra WAIT;
          cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd2, {0, %r1}], [tile];
          cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }";
-    let mut machine = Machine::new(1, 3, &ptx);
+    let mut machine = Machine::new(1, 3, ptx);
     let words: Vec<u32> = (0..61 * 32).collect();
     let from = machine.buffer(GPU, &words);
     let to = machine.buffer(GPU, &vec![0; words.len()]);
