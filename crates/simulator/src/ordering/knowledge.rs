@@ -220,6 +220,11 @@ impl WarpOrder {
         self.last_acquire = now;
     }
 
+    /// It has executed a release fence.
+    pub(crate) fn has_release_fence(&self) -> bool {
+        self.fenced.generic.get(self.actor) > 0
+    }
+
     /// How far its last release fence reaches.
     pub(super) fn fence_scope(&self) -> Scope {
         self.fence_scope

@@ -174,7 +174,7 @@ impl Context<'_> {
         let owner = physical.gpu;
         self.machine.count_read(gpu, owner, bytes.into());
         if is_strong(order) {
-            self.read_word(place, order, scope, true);
+            self.read_word(place, order, scope);
         } else {
             self.check_global_read(place, bytes, false, address, lane, checked)?;
         }
@@ -220,17 +220,23 @@ impl Context<'_> {
 
     fn word_access(&self, order: MemoryOrder, scope: Scope) -> WordAccess {
         let cta = self.machine.cta(self.warp.cta);
-        WordAccess { cluster: self.machine.clusters.get(cta.cluster).uid, gpu: cta.gpu, order, scope }
+        WordAccess {
+            cluster: self.machine.clusters.get(cta.cluster).uid,
+            gpu: cta.gpu,
+            order,
+            scope,
+            horizon: self.machine.recent.horizon(),
+        }
     }
 
     /// A strong read takes in what strong writes left at a word of device memory.
-    pub(super) fn read_word(&mut self, place: Place, order: MemoryOrder, scope: Scope, unicast: bool) {
+    pub(super) fn read_word(&mut self, place: Place, order: MemoryOrder, scope: Scope) {
         let access = self.word_access(order, scope);
         let machine = &mut *self.machine;
         let own = &mut machine.ctas.get_mut(self.warp.cta).orders[self.warp.index as usize];
-        match machine.words.get(&place) {
+        match machine.memory.physical(place.memory).words.get(&place.offset) {
             Some(word) => word.read(&access, own, machine.now),
-            None if unicast && is_acquire(order) => own.note_acquire(machine.now),
+            None if is_acquire(order) => own.note_acquire(machine.now),
             None => {}
         }
     }
@@ -239,7 +245,13 @@ impl Context<'_> {
     pub(super) fn write_word(&mut self, place: Place, order: MemoryOrder, scope: Scope, modifies: bool) {
         let access = self.word_access(order, scope);
         let own = &mut self.machine.ctas.get_mut(self.warp.cta).orders[self.warp.index as usize];
-        self.machine.words.entry(place).or_default().write(&access, modifies, own);
+        let words = &mut self.machine.memory.physical_mut(place.memory).words;
+        // A relaxed write without a release fence before it tells nothing; it only ends what was said before.
+        if is_release(order) || own.has_release_fence() {
+            words.entry(place.offset).or_default().write(&access, modifies, own);
+        } else if let Some(word) = words.get_mut(&place.offset) {
+            word.write(&access, modifies, own);
+        }
     }
 
     /// The same for shared words.
@@ -447,7 +459,8 @@ impl Context<'_> {
     ) -> Step<bool> {
         let gpu = self.launch.gpu;
         let place = self.locate_global(address, bytes, AccessKind::Store, lane)?;
-        if is_strong(order) {
+        // The elements of a vector are not ordered among themselves: no flag is written so.
+        if is_strong(order) && values.len() == 1 {
             self.write_word(place, order, scope, false);
         }
         let physical = self.machine.memory.physical_mut(place.memory);

@@ -38,7 +38,7 @@ impl Context<'_> {
             match target {
                 Target::Global(address) => {
                     let place = self.locate_global(address, bytes, AccessKind::Atomic, lane)?;
-                    self.read_word(place, atomic.order, atomic.scope, true);
+                    self.read_word(place, atomic.order, atomic.scope);
                     self.write_word(place, atomic.order, atomic.scope, true);
                     keys[watched] = WatchKey::Global { memory: place.memory, granule: place.offset >> 3 };
                 }

@@ -115,7 +115,7 @@ impl Context<'_> {
                     }
                 }
             }
-            if is_strong(multimem.order) && kind != AccessKind::MultimemLoadReduce {
+            if is_strong(multimem.order) && kind != AccessKind::MultimemLoadReduce && count == 1 {
                 for place in places.iter() {
                     context.write_word(*place, multimem.order, multimem.scope, kind == AccessKind::MultimemReduce);
                 }
@@ -136,7 +136,7 @@ impl Context<'_> {
         let mut checked = 0;
         for &place in places {
             if is_acquire(multimem.order) {
-                self.read_word(place, multimem.order, multimem.scope, false);
+                self.read_word(place, multimem.order, multimem.scope);
             }
             self.check_global_read(place, bytes, true, address, lane, &mut checked)?;
         }
