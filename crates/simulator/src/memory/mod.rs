@@ -4,12 +4,14 @@ mod access;
 mod atomic;
 mod multicast;
 mod paged;
+mod stamps;
 mod window;
 
 pub use access::{AccessKind, AccessProblem, MemoryError};
 pub use atomic::AtomicError;
 pub(crate) use atomic::atomic_update;
 pub(crate) use paged::PagedBytes;
+pub(crate) use stamps::StampKind;
 pub(crate) use window::*;
 
 use std::collections::HashMap;
