@@ -5,6 +5,7 @@ mod atomics;
 mod barriers;
 mod bulk;
 mod collective;
+mod device_memory;
 mod fragment;
 mod mbarriers;
 mod multimem;
