@@ -168,11 +168,11 @@ pub enum FaultCause {
     },
     /// Endless loop.
     #[error(
-        "this warp runs in circles: {instructions} instructions of the node without any change of memory or barriers"
+        "this warp runs in circles: more than {limit} instructions of the node without any change of memory or barriers (Node::set_spin_limit sets how many are allowed)"
     )]
     Spinning {
-        /// Instructions since the last change.
-        instructions: u64,
+        /// Instructions allowed between changes.
+        limit: u64,
     },
     /// `cp.async.bulk` left behind.
     #[error(
@@ -191,9 +191,6 @@ pub enum FaultCause {
         /// Columns.
         columns: Vec<std::ops::Range<u32>>,
     },
-    /// Not supported by the simulator.
-    #[error("the simulator does not execute {0}")]
-    Unsupported(&'static str),
 }
 
 /// Lanes that should be together.
@@ -259,14 +256,6 @@ pub enum BulkError {
     Size {
         /// Given.
         bytes: u32,
-    },
-    /// Coordinates.
-    #[error("{given} coordinates for a tensor map of {rank} dimensions")]
-    Rank {
-        /// Given.
-        given: usize,
-        /// Wanted.
-        rank: usize,
     },
     /// Destination and mbarrier in different CTAs.
     #[error(

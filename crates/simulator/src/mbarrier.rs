@@ -22,14 +22,6 @@ pub enum MbarrierError {
         /// Offset in the CTA's shared memory.
         offset: u32,
     },
-    /// Overlaps another mbarrier.
-    #[error("an mbarrier at {offset:#x} overlaps the one at {other:#x}")]
-    Overlaps {
-        /// Offset in the CTA's shared memory.
-        offset: u32,
-        /// The other one.
-        other: u32,
-    },
     /// Invalidated while somebody waits.
     #[error("the mbarrier at {offset:#x} is invalidated while {waiters} lane groups wait on it")]
     InvalidatedInUse {

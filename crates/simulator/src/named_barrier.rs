@@ -25,12 +25,6 @@ pub enum BarrierError {
         /// Threads of the CTA, rounded up to whole warps.
         limit: u32,
     },
-    /// `arrive` without a count.
-    #[error("barrier {barrier}: arrive needs a thread count")]
-    ArriveWithoutCount {
-        /// Barrier.
-        barrier: u32,
-    },
     /// Warps that disagree.
     #[error("barrier {barrier}: this warp expects {given} threads, but those that wait for it expect {earlier}")]
     CountsDisagree {
@@ -90,12 +84,21 @@ pub(crate) const WHOLE_CTA: u32 = u32::MAX;
 
 impl NamedBarrier {
     /// Notes a warp's arrival.
-    pub(crate) fn arrive(&mut self, barrier: u32, warp: u32, expected: u32) -> Result<(), BarrierError> {
+    ///
+    /// `cta_threads` is what an `expected` of the whole CTA comes to: who names that number and who names none agree.
+    pub(crate) fn arrive(
+        &mut self,
+        barrier: u32,
+        warp: u32,
+        expected: u32,
+        cta_threads: u32,
+    ) -> Result<(), BarrierError> {
+        let (given, earlier) = (expected.min(cta_threads), self.expected.min(cta_threads));
         if self.expected == 0 {
             self.expected = expected;
             self.result = BarrierResult { count: 0, all: true, any: false };
-        } else if self.expected != expected {
-            return Err(BarrierError::CountsDisagree { barrier, given: expected, earlier: self.expected });
+        } else if given != earlier {
+            return Err(BarrierError::CountsDisagree { barrier, given, earlier });
         }
         if self.arrived >> warp & 1 != 0 {
             return Err(BarrierError::ArrivedTwice { barrier, warp });

@@ -160,7 +160,7 @@ impl Node {
         let warp = self.warps.get(slot);
         let group = &warp.fragments[fragment as usize];
         let cta = self.machine.cta(warp.cta);
-        let cause = FaultCause::Spinning { instructions: self.machine.steps - self.steps_at_effect };
+        let cause = FaultCause::Spinning { limit: self.spin_limit };
         warp.launch.fault(group.pc, cta.index, warp.index, group.lanes, cause)
     }
 

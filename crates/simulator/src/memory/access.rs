@@ -33,6 +33,8 @@ pub enum AccessKind {
     AllocationResult,
     /// `prefetch`
     Prefetch,
+    /// `mapa`
+    MapShared,
     /// A copy or fill enqueued by the host.
     HostCopy,
 }
@@ -53,6 +55,7 @@ impl fmt::Display for AccessKind {
             Self::Mbarrier => "mbarrier operation",
             Self::AllocationResult => "tcgen05.alloc result",
             Self::Prefetch => "prefetch",
+            Self::MapShared => "mapa",
             Self::HostCopy => "copy",
         })
     }

@@ -111,7 +111,7 @@ impl Context<'_> {
                     keys[watched] = WatchKey::Shared { cta, granule: offset >> 3 };
                     watched += usize::from(strong);
                 }
-                Target::Local(offset) => self.local_bytes(offset, address, bytes, lane, |memory| {
+                Target::Local(offset) => self.local_bytes(offset, address, (bytes, AccessKind::Load), lane, |memory| {
                     for (value, piece) in values.iter_mut().zip(memory.chunks_exact(element as usize)) {
                         *value = little_endian(piece);
                     }
@@ -280,14 +280,14 @@ impl Context<'_> {
         &mut self,
         offset: u64,
         address: u64,
-        bytes: u32,
+        (bytes, kind): (u32, AccessKind),
         lane: usize,
         use_it: impl FnOnce(&mut [u8]),
     ) -> Step<()> {
         let limit = self.launch.kernel.local_bytes;
         if offset + u64::from(bytes) > u64::from(limit) {
             let problem = AccessProblem::LocalOutside { offset, limit };
-            return Err(access_failure(lane, AccessKind::Load, address, bytes, problem));
+            return Err(access_failure(lane, kind, address, bytes, problem));
         }
         if self.warp.local.is_empty() {
             self.warp.local = vec![0xa5; limit as usize * WARP_LANES];
@@ -353,7 +353,7 @@ impl Context<'_> {
                         self.machine.wake_shared_watchers(cta, offset, bytes);
                     }
                 }
-                Target::Local(offset) => self.local_bytes(offset, address, bytes, lane, |memory| {
+                Target::Local(offset) => self.local_bytes(offset, address, (bytes, AccessKind::Store), lane, |memory| {
                     for (piece, value) in memory.chunks_exact_mut(element as usize).zip(values) {
                         piece.copy_from_slice(&value.to_le_bytes()[..element as usize]);
                     }

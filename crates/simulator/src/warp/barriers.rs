@@ -39,15 +39,12 @@ impl Context<'_> {
                 }
                 threads as u32
             }
-            None if barrier.kind == BarrierKind::Arrive => {
-                return Err(BarrierError::ArriveWithoutCount { barrier: number }.into());
-            }
             None => WHOLE_CTA,
         };
         let index = self.warp.index;
         let cta = self.machine.ctas.get_mut(self.warp.cta);
         let object = &mut cta.barriers[number as usize];
-        object.arrive(number, index, expected)?;
+        object.arrive(number, index, expected, limit)?;
         cta.orders[index as usize].publish(MemoryOrder::Release, &mut object.knowledge);
         if let BarrierKind::Reduce { source, .. } = barrier.kind {
             let votes = self.warp.registers.lanes_where(source) & self.lanes;

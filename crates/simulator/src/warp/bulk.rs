@@ -8,7 +8,7 @@ use crate::memory::{AccessKind, AccessProblem, GenericTarget, decode_generic};
 use crate::ordering::{AsyncReader, OrderingError, WarpOrder};
 use crate::program::{Address, Bulk, LaneMask, Operand, StateSpace};
 use crate::shared::SharedRange;
-use crate::tensor_map::TensorMap;
+use crate::tensor_map::{TensorMap, TensorMapError};
 
 /// Alignment of shared memory for tensor copies (PTX ISA, cp.async.bulk.tensor).
 const TENSOR_ALIGNMENT: u32 = 128;
@@ -129,7 +129,7 @@ impl Context<'_> {
     ) -> Step<(TensorMap, Vec<i32>)> {
         let map = self.read_tensor_map(self.address(tensor_map, lane), StateSpace::Generic, lane)?;
         if coordinates.len() != map.rank() {
-            return Err(at_lane(lane, BulkError::Rank { given: coordinates.len(), rank: map.rank() }));
+            return Err(at_lane(lane, TensorMapError::Coordinates { given: coordinates.len(), rank: map.rank() }));
         }
         let coordinates = coordinates.iter().map(|&value| self.operand(value, lane) as i32).collect();
         Ok((map, coordinates))

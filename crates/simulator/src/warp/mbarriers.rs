@@ -105,12 +105,6 @@ impl Context<'_> {
             if existing.is_some_and(|index| shared.mbarriers[index].valid) {
                 return Err(at_lane(lane, MbarrierError::InitialisedAgain { offset }));
             }
-            let overlapping = shared.mbarriers.iter().find(|object| {
-                object.valid && object.offset != offset && object.offset.abs_diff(offset) < MBARRIER_BYTES
-            });
-            if let Some(object) = overlapping {
-                return Err(at_lane(lane, MbarrierError::Overlaps { offset, other: object.offset }));
-            }
             // The object takes over the bytes: a race with an earlier use of them is found here.
             context.check_shared_access(
                 context.warp.cta,
@@ -231,7 +225,8 @@ impl Context<'_> {
             let (cta, index) = context.known_mbarrier(mbarrier.address, mbarrier.space, lane)?;
             if cta != context.warp.cta {
                 let rank = context.machine.cta(cta).rank;
-                return Err(at_lane(lane, MbarrierError::RemoteNotAllowed { operation: "test_wait", rank }));
+                let operation = if *suspends { "try_wait" } else { "test_wait" };
+                return Err(at_lane(lane, MbarrierError::RemoteNotAllowed { operation, rank }));
             }
             let object = &context.machine.cta(cta).shared.mbarriers[index];
             let completed = match *phase {

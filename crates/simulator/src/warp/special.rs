@@ -171,7 +171,7 @@ impl Context<'_> {
         self.try_each_lane(|context, lane| {
             let value = context.operand(address, lane);
             let rank = context.operand(cta, lane) & 0xffff_ffff;
-            let fail = |problem| Err(access_failure(lane, AccessKind::Prefetch, value, 1, problem));
+            let fail = |problem| Err(access_failure(lane, AccessKind::MapShared, value, 1, problem));
             if rank >= ctas {
                 return fail(AccessProblem::NoSuchCta { rank: rank as u32, ctas: ctas as u32 });
             }
