@@ -44,9 +44,9 @@ pub(crate) fn atomic_update(
                 a
             }
         }
-        (Op::And, _) => a & b,
-        (Op::Or, _) => a | b,
-        (Op::Xor, _) => a ^ b,
+        (Op::And, ElementType::Bits(_) | ElementType::Unsigned(_) | ElementType::Signed(_)) => a & b,
+        (Op::Or, ElementType::Bits(_) | ElementType::Unsigned(_) | ElementType::Signed(_)) => a | b,
+        (Op::Xor, ElementType::Bits(_) | ElementType::Unsigned(_) | ElementType::Signed(_)) => a ^ b,
         (_, ElementType::Bits(_) | ElementType::Unsigned(_)) => match operation {
             Op::Add => a.wrapping_add(b),
             Op::Min => a.min(b),

@@ -111,11 +111,13 @@ impl Context<'_> {
                     keys[watched] = WatchKey::Shared { cta, granule: offset >> 3 };
                     watched += usize::from(strong);
                 }
-                Target::Local(offset) => self.local_bytes(offset, address, (bytes, AccessKind::Load), lane, |memory| {
-                    for (value, piece) in values.iter_mut().zip(memory.chunks_exact(element as usize)) {
-                        *value = little_endian(piece);
-                    }
-                })?,
+                Target::Local(offset) => {
+                    self.local_bytes(offset, address, (bytes, AccessKind::Load), lane, |memory| {
+                        for (value, piece) in values.iter_mut().zip(memory.chunks_exact(element as usize)) {
+                            *value = little_endian(piece);
+                        }
+                    })?
+                }
                 Target::Parameter(offset) => {
                     let parameters = &self.launch.parameters;
                     let limit = parameters.len() as u32;
@@ -353,11 +355,13 @@ impl Context<'_> {
                         self.machine.wake_shared_watchers(cta, offset, bytes);
                     }
                 }
-                Target::Local(offset) => self.local_bytes(offset, address, (bytes, AccessKind::Store), lane, |memory| {
-                    for (piece, value) in memory.chunks_exact_mut(element as usize).zip(values) {
-                        piece.copy_from_slice(&value.to_le_bytes()[..element as usize]);
-                    }
-                })?,
+                Target::Local(offset) => {
+                    self.local_bytes(offset, address, (bytes, AccessKind::Store), lane, |memory| {
+                        for (piece, value) in memory.chunks_exact_mut(element as usize).zip(values) {
+                            piece.copy_from_slice(&value.to_le_bytes()[..element as usize]);
+                        }
+                    })?
+                }
                 Target::Parameter(_) => return Err(fail(AccessProblem::ReadOnly)),
             }
         }

@@ -136,7 +136,13 @@ impl Context<'_> {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
-        let group = self.tensor_group(cta_group)?;
+        // Who has been granted its columns goes on, even if the other CTA of the pair is done with its own by now.
+        let group = if self.machine.cta(self.warp.cta).pair_grant.is_some() {
+            self.check_group(cta_group)?;
+            Vec::new()
+        } else {
+            self.tensor_group(cta_group)?
+        };
         if self.machine.cta(self.warp.cta).permit_relinquished {
             return Err(Tcgen05Error::PermitRelinquished.into());
         }

@@ -75,7 +75,10 @@ fn multicast_objects() {
         node.bind_multicast(object, foreign, 0, 0, 32),
         "the memory is on GPU 2, which is not one of the multicast object's GPUs",
     );
-    refused(node.map_multicast(NOBODY, object), "the memory is on GPU 2, which is not one of the multicast object's GPUs");
+    refused(
+        node.map_multicast(NOBODY, object),
+        "the memory is on GPU 2, which is not one of the multicast object's GPUs",
+    );
     refused(
         node.bind_multicast(object, own, 48, 0, 32),
         "32 bytes at offset 48 reach past the end of the multicast object, which has 64 bytes",

@@ -39,7 +39,12 @@ fn what_is_launched_where() {
 #[test]
 fn geometry() {
     launches("", block([32, 0, 1]), "the block [32, 0, 1] has a dimension of 0", block([32, 1, 1]));
-    launches("", block([32, 33, 1]), "a block of [32, 33, 1] threads exceeds the limit of 1024 threads", block([32, 32, 1]));
+    launches(
+        "",
+        block([32, 33, 1]),
+        "a block of [32, 33, 1] threads exceeds the limit of 1024 threads",
+        block([32, 32, 1]),
+    );
     launches("", cluster(9, 1), "a cluster of [9, 1, 1] CTAs exceeds the limit of 8", cluster(8, 1));
     let grid = |ctas| LaunchConfig { grid: [ctas, 1, 1], ..cluster(2, 1) };
     launches("", grid(3), "the grid [3, 1, 1] is not divisible by the cluster [2, 1, 1]", grid(4));

@@ -45,7 +45,12 @@ fn invalidation_under_a_waiter() {
     );
     let end = "mbarrier.inval.shared.b64 [bar];\n        END:";
     let right = "mbarrier.arrive.shared.b64 _, [bar];\nEND: bar.sync 0; @%p2 mbarrier.inval.shared.b64 [bar];";
-    refuses(threads(64), &body, "kernel `k`, PTX line 13: `@%p2 mbarrier.inval.shared.b64 [bar];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the mbarrier at 0x0 is invalidated while 1 lane groups wait on it", (end, right));
+    refuses(
+        threads(64),
+        &body,
+        "kernel `k`, PTX line 13: `@%p2 mbarrier.inval.shared.b64 [bar];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the mbarrier at 0x0 is invalidated while 1 lane groups wait on it",
+        (end, right),
+    );
 }
 
 #[test]
@@ -75,7 +80,12 @@ fn tokens() {
         "{INIT} mbarrier.arrive.shared.b64 %rd2, [bar]; mbarrier.arrive.shared.b64 %rd3, [bar];
         mbarrier.test_wait.shared.b64 %p1, [bar], %rd2;"
     );
-    refuses(threads(1), &body, "kernel `k`, PTX line 9: `mbarrier.test_wait.shared.b64 %p1, [bar], %rd2;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the state token is of phase 0, but the mbarrier at 0x0 is in phase 2: a token is good for the current and the preceding phase only", ("[bar], %rd2;", "[bar], %rd3;"));
+    refuses(
+        threads(1),
+        &body,
+        "kernel `k`, PTX line 9: `mbarrier.test_wait.shared.b64 %p1, [bar], %rd2;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the state token is of phase 0, but the mbarrier at 0x0 is in phase 2: a token is good for the current and the preceding phase only",
+        ("[bar], %rd2;", "[bar], %rd3;"),
+    );
 }
 
 #[test]
@@ -91,8 +101,18 @@ fn mbarriers_of_another_cta() {
     );
     let initialised = format!("{prelude} mbarrier.init.b64 [%rd2], 1; fence.mbarrier_init.release.cluster; {meet}");
     let wait = |operation| format!("{initialised}\n@%p1 mbarrier.{operation}.parity.b64 %p2, [%rd3], 1;\n{meet}");
-    refuses(cluster(2, 1), &wait("test_wait"), "kernel `k`, PTX line 10: `@%p1 mbarrier.test_wait.parity.b64 %p2, [%rd3], 1;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: mbarrier.test_wait works on the executing CTA's own shared memory only, not on that of CTA 1", ("[%rd3], 1;", "[%rd2], 1;"));
-    refuses(cluster(2, 1), &wait("try_wait"), "kernel `k`, PTX line 10: `@%p1 mbarrier.try_wait.parity.b64 %p2, [%rd3], 1;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: mbarrier.try_wait works on the executing CTA's own shared memory only, not on that of CTA 1", ("[%rd3], 1;", "[%rd2], 1;"));
+    refuses(
+        cluster(2, 1),
+        &wait("test_wait"),
+        "kernel `k`, PTX line 10: `@%p1 mbarrier.test_wait.parity.b64 %p2, [%rd3], 1;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: mbarrier.test_wait works on the executing CTA's own shared memory only, not on that of CTA 1",
+        ("[%rd3], 1;", "[%rd2], 1;"),
+    );
+    refuses(
+        cluster(2, 1),
+        &wait("try_wait"),
+        "kernel `k`, PTX line 10: `@%p1 mbarrier.try_wait.parity.b64 %p2, [%rd3], 1;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: mbarrier.try_wait works on the executing CTA's own shared memory only, not on that of CTA 1",
+        ("[%rd3], 1;", "[%rd2], 1;"),
+    );
     refuses(
         cluster(2, 1),
         &format!("{initialised}\n@%p1 mbarrier.inval.b64 [%rd3];\n{meet}"),
@@ -110,5 +130,10 @@ fn initialisation_by_another_warp() {
         mbarrier.test_wait.parity.shared.b64 %p3, [bar], 1;
         END:"
     );
-    refuses(threads(64), &body, "kernel `k`, PTX line 11: `mbarrier.test_wait.parity.shared.b64 %p3, [bar], 1;`\n  GPU 0, CTA (0,0,0), warp 1, lane 0: the mbarrier at 0x0 was initialised by warp 0 of cluster CTA 0, and this warp has not synchronised with it since", ("// barrier", "bar.sync 0;"));
+    refuses(
+        threads(64),
+        &body,
+        "kernel `k`, PTX line 11: `mbarrier.test_wait.parity.shared.b64 %p3, [bar], 1;`\n  GPU 0, CTA (0,0,0), warp 1, lane 0: the mbarrier at 0x0 was initialised by warp 0 of cluster CTA 0, and this warp has not synchronised with it since",
+        ("// barrier", "bar.sync 0;"),
+    );
 }

@@ -22,11 +22,6 @@ pub fn cluster(ctas: u32, threads: u32) -> LaunchConfig {
     launch(ctas, ctas, threads)
 }
 
-/// CTAs of one warp, each a cluster of its own.
-pub fn grid(ctas: u32) -> LaunchConfig {
-    launch(ctas, 1, 32)
-}
-
 /// Asserts that a kernel is refused with this text under every seed, and passes after the edit (from, to).
 ///
 /// `%rd1` holds the address of 64 words of zeros. The body starts on line 8 of the PTX text and falls through to `ret`.
@@ -39,6 +34,42 @@ pub fn refuses(config: LaunchConfig, body: &str, diagnostic: &str, edit: (&str, 
         machine.run(config, &[out])
     };
     refuses_when(run, body, diagnostic, edit);
+}
+
+/// The same for one CTA with 64 columns of tensor memory at `%r10`, which warp 0 frees at the end.
+///
+/// `%rd10` describes 128 rows of 32 zero bytes at `operand`, without swizzle. `%p0` is true in thread 0, `%p1` in thread
+/// 32, `%p2` in all but warp 0, `%r21` is 0. `MMA` stands for one of 128 x 32 over these operands, `COMMIT` for a commit
+/// (without a guard both are thread 0's), and `WAIT` for waiting for it. The body starts on line 9.
+#[track_caller]
+pub fn refuses_tensor(threads: u32, body: &str, diagnostic: &str, edit: (&str, &str)) {
+    let run = |seed, body: &str| {
+        let ptx = kernel("", &tensor_program(body));
+        Machine::new(1, seed, &ptx).run(launch(1, 1, threads), &[])
+    };
+    refuses_when(run, body, diagnostic, edit);
+}
+
+fn tensor_program(body: &str) -> String {
+    let zero: String = (0..8).map(|i| format!("@!%p2 st.shared.v4.u32 [%r9+{}], {{0, 0, 0, 0}}; ", 512 * i)).collect();
+    let body = body
+        .replace("MMA", "@%p0 tcgen05.mma.cta_group::1.kind::f16 [%r10], %rd10, %rd10, %r11, %p3;")
+        .replace("COMMIT", "@%p0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];")
+        .replace("@%p1 @%p0", "@%p1")
+        .replace("WAIT", "DONE: mbarrier.try_wait.parity.shared.b64 %p4, [done], 0; @!%p4 bra DONE;");
+    format!(
+        ".shared .align 128 .b8 operand[8192]; .shared .align 8 .b64 done; .shared .u32 tensor; mov.u32 %r1, %tid.x; \
+         setp.eq.u32 %p0, %r1, 0; setp.eq.u32 %p1, %r1, 32; setp.ge.u32 %p2, %r1, 32; setp.ne.u32 %p3, %r1, %r1; \
+         @%p0 mbarrier.init.shared.b64 [done], 1; mov.u32 %r8, operand; mad.lo.u32 %r9, %r1, 16, %r8; {zero} \
+         mov.u32 %r11, 0x08080490; mov.u64 %rd10, 0x0000400800800000; mov.u32 %r21, 0; @%p2 bra READY; \
+         tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [tensor], 64;\n\
+         READY: fence.proxy.async; tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; \
+         ld.shared.u32 %r10, [tensor];\n\
+         {body}\n\
+         tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; @%p2 bra LEAVE; \
+         tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 64;\n\
+         LEAVE: ret;"
+    )
 }
 
 /// The same for a kernel of one thread on each of two GPUs. `%rd1` holds the address of 16 words on GPU 0, `%rd2` that of

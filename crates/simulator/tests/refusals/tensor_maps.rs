@@ -90,31 +90,69 @@ const LOAD: &str = "mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.relea
 #[test]
 fn bytes_that_are_no_map() {
     let maps = |base| [TensorMapBytes([0; 128]), encoded(Element::Bf16, base)];
-    refuses_map(maps, "prefetch.tensormap [%rd1];", "kernel `k`, PTX line 7: `prefetch.tensormap [%rd1];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: these 128 bytes are not a tensor map", ("%rd1", "%rd2"));
+    refuses_map(
+        maps,
+        "prefetch.tensormap [%rd1];",
+        "kernel `k`, PTX line 7: `prefetch.tensormap [%rd1];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: these 128 bytes are not a tensor map",
+        ("%rd1", "%rd2"),
+    );
     let maps = |base| {
         let mut changed = encoded(Element::Bf16, base);
         changed.0[127] ^= 1;
         [changed, encoded(Element::Bf16, base)]
     };
-    refuses_map(maps, LOAD, "kernel `k`, PTX line 9: `cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1, %r1}], [bar];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the tensor map's 128 bytes were changed after it was encoded", ("[%rd1", "[%rd2"));
+    refuses_map(
+        maps,
+        LOAD,
+        "kernel `k`, PTX line 9: `cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1, %r1}], [bar];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the tensor map's 128 bytes were changed after it was encoded",
+        ("[%rd1", "[%rd2"),
+    );
 }
 
 #[test]
 fn where_a_map_lies() {
     let maps = |base| [Element::Bf16; 2].map(|element| encoded(element, base));
-    refuses_map(maps, "prefetch.tensormap [%rd1+32];", "kernel `k`, PTX line 7: `prefetch.tensormap [%rd1+32];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: tensor map read of 128 bytes at 0x30000000020: the address must be a multiple of 64", ("+32", "+128"));
-    refuses_map(maps, "prefetch.tensormap [%rd1+192];", "kernel `k`, PTX line 7: `prefetch.tensormap [%rd1+192];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: tensor map read of 128 bytes at 0x300000000c0: offset 0xc0 is outside the kernel's 256 bytes of parameters", ("+192", "+128"));
+    refuses_map(
+        maps,
+        "prefetch.tensormap [%rd1+32];",
+        "kernel `k`, PTX line 7: `prefetch.tensormap [%rd1+32];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: tensor map read of 128 bytes at 0x30000000020: the address must be a multiple of 64",
+        ("+32", "+128"),
+    );
+    refuses_map(
+        maps,
+        "prefetch.tensormap [%rd1+192];",
+        "kernel `k`, PTX line 7: `prefetch.tensormap [%rd1+192];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: tensor map read of 128 bytes at 0x300000000c0: offset 0xc0 is outside the kernel's 256 bytes of parameters",
+        ("+192", "+128"),
+    );
     let body = "mov.u64 %rd3, tile; cvta.shared.u64 %rd3, %rd3;\nprefetch.tensormap [%rd3];";
-    refuses_map(maps, body, "kernel `k`, PTX line 8: `prefetch.tensormap [%rd3];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: tensor map read of 128 bytes at 0x10000000000: a global, constant or parameter address is needed here", ("[%rd3]", "[%rd1]"));
+    refuses_map(
+        maps,
+        body,
+        "kernel `k`, PTX line 8: `prefetch.tensormap [%rd3];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: tensor map read of 128 bytes at 0x10000000000: a global, constant or parameter address is needed here",
+        ("[%rd3]", "[%rd1]"),
+    );
 }
 
 #[test]
 fn coordinates_and_alignment() {
     let maps = |base| [Element::Bf16; 2].map(|element| encoded(element, base));
     let wrong = LOAD.replace("2d", "1d").replace("{%r1, %r1}", "{%r1}");
-    refuses_map(maps, &wrong, "kernel `k`, PTX line 9: `cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1}], [bar];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: 1 coordinates for a tensor map of 2 dimensions", ("1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1}]", "2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1, %r1}]"));
+    refuses_map(
+        maps,
+        &wrong,
+        "kernel `k`, PTX line 9: `cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1}], [bar];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: 1 coordinates for a tensor map of 2 dimensions",
+        (
+            "1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1}]",
+            "2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1, %r1}]",
+        ),
+    );
     let wrong = LOAD.replace("[tile]", "[tile+64]");
-    refuses_map(maps, &wrong, "kernel `k`, PTX line 9: `cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile+64], [%rd1, {%r1, %r1}], [bar];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the shared address 0x40 must be a multiple of 128", ("[tile+64]", "[tile]"));
+    refuses_map(
+        maps,
+        &wrong,
+        "kernel `k`, PTX line 9: `cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile+64], [%rd1, {%r1, %r1}], [bar];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the shared address 0x40 must be a multiple of 128",
+        ("[tile+64]", "[tile]"),
+    );
 }
 
 /// Fills the tile and reduces it into the tensor.
@@ -130,7 +168,17 @@ cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
 #[test]
 fn reductions_by_type() {
     let maps = |base| [encoded(Element::U16, base), encoded(Element::Bf16, base)];
-    refuses_map(maps, &reduce("add"), "kernel `k`, PTX line 8: `cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%rd1, {%r1, %r1}], [tile];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: cp.reduce.async.bulk on 8- and 16-bit integers is not executed by the simulator", ("[%rd1", "[%rd2"));
+    refuses_map(
+        maps,
+        &reduce("add"),
+        "kernel `k`, PTX line 8: `cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%rd1, {%r1, %r1}], [tile];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: cp.reduce.async.bulk on 8- and 16-bit integers is not executed by the simulator",
+        ("[%rd1", "[%rd2"),
+    );
     let maps = |base| [encoded(Element::Bf16, base), encoded(Element::Bf16, base)];
-    refuses_map(maps, &reduce("and"), "?", (".and.", ".add."));
+    refuses_map(
+        maps,
+        &reduce("and"),
+        "kernel `k`, PTX line 8: `cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.tile.bulk_group [%rd1, {%r1, %r1}], [tile];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: there is no atomic And on Bf16",
+        (".and.", ".add."),
+    );
 }
