@@ -180,7 +180,9 @@ pub enum FaultCause {
     )]
     ExitWithBulkReads,
     /// Something asynchronous still targets an exited CTA.
-    #[error("the CTA exits while {operations} asynchronous operations on its shared memory are still under way")]
+    #[error(
+        "the CTA exits while {operations} asynchronous operations on its shared memory are still under way: wait for their mbarriers first"
+    )]
     ExitWithPendingOperations {
         /// How many.
         operations: u32,
@@ -290,16 +292,18 @@ pub enum Tcgen05Error {
         ctas: u32,
     },
     /// The peer is gone.
-    #[error("cta_group::2: the other CTA of the pair (rank {peer}) has exited")]
+    #[error("cta_group::2: the other CTA of the pair (rank {peer}) has exited. Keep it alive with a cluster barrier")]
     PeerExited {
         /// Its rank.
         peer: u32,
     },
     /// Allocation after giving up the right.
-    #[error("tcgen05.alloc after tcgen05.relinquish_alloc_permit")]
+    #[error("tcgen05.alloc after tcgen05.relinquish_alloc_permit of the same CTA: allocate everything before it")]
     PermitRelinquished,
     /// Freed while in use.
-    #[error("tcgen05.dealloc of columns {columns:?} while a tcgen05 operation on them has not completed")]
+    #[error(
+        "tcgen05.dealloc of columns {columns:?} while a tcgen05 operation on them has not completed: wait on an mbarrier that a later tcgen05.commit arrives on"
+    )]
     DeallocateInUse {
         /// Columns.
         columns: std::ops::Range<u32>,

@@ -25,7 +25,7 @@ fn a_bulk_copy_that_still_writes() {
     refuses(
         threads(1),
         body,
-        "kernel `k`, PTX line 13: `ret;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the CTA exits while 1 asynchronous operations on its shared memory are still under way",
+        "kernel `k`, PTX line 13: `ret;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the CTA exits while 1 asynchronous operations on its shared memory are still under way: wait for their mbarriers first",
         ("// wait", wait),
     );
 }

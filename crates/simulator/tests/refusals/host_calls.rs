@@ -65,10 +65,10 @@ fn mappings() {
 #[test]
 fn multicast_objects() {
     let mut node = node(3, 0);
-    let text = "a multicast object needs distinct GPUs of the node, at least one; given";
-    refused(node.create_multicast(&[], 64), &format!("{text} []"));
-    refused(node.create_multicast(&[GPU, GPU], 64), &format!("{text} [0, 0]"));
-    refused(node.create_multicast(&[GPU, GpuId(9)], 64), &format!("{text} [0, 9]"));
+    let text = |given| format!("a multicast object needs distinct GPUs of the node, at least one; given {given}");
+    refused(node.create_multicast(&[], 64), &text("[]"));
+    refused(node.create_multicast(&[GPU, GPU], 64), &text("[0, 0]"));
+    refused(node.create_multicast(&[GPU, GpuId(9)], 64), &text("[0, 9]"));
     let object = node.create_multicast(&[GPU, PEER], 64).unwrap();
     let [own, foreign] = [GPU, NOBODY].map(|gpu| node.create_memory(gpu, 32).unwrap());
     refused(

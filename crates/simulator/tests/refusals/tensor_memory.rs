@@ -21,7 +21,7 @@ fn allocation() {
     refuses(
         threads(32),
         &format!("{relinquish}\n{ALLOCATE}\n{FREE}"),
-        "kernel `k`, PTX line 10: `tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], %r2;`\n  GPU 0, CTA (0,0,0), warp 0, lanes 0xffffffff: tcgen05.alloc after tcgen05.relinquish_alloc_permit",
+        "kernel `k`, PTX line 10: `tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], %r2;`\n  GPU 0, CTA (0,0,0), warp 0, lanes 0xffffffff: tcgen05.alloc after tcgen05.relinquish_alloc_permit of the same CTA: allocate everything before it",
         (&format!("{relinquish}\n{ALLOCATE}"), &format!("{ALLOCATE}\n{relinquish}")),
     );
     let misaligned = ALLOCATE.replace(".u32 at;", ".align 4 .b8 at[8];").replace("b32 [at]", "b32 [at+2]");
@@ -52,7 +52,7 @@ fn deallocation() {
         "@%p0 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r10], %rd10; COMMIT
         tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 64;
         tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [tensor], 64;",
-        "kernel `k`, PTX line 10: `tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 64;`\n  GPU 0, CTA (0,0,0), warp 0, lanes 0xffffffff: tcgen05.dealloc of columns 0..64 while a tcgen05 operation on them has not completed",
+        "kernel `k`, PTX line 10: `tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 64;`\n  GPU 0, CTA (0,0,0), warp 0, lanes 0xffffffff: tcgen05.dealloc of columns 0..64 while a tcgen05 operation on them has not completed: wait on an mbarrier that a later tcgen05.commit arrives on",
         ("COMMIT\n", "COMMIT WAIT\n"),
     );
 }
@@ -93,8 +93,8 @@ fn groups() {
     refuses(
         cluster(2, 32),
         &body,
-        "kernel `k`, PTX line 9: `tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [at], 32; ld.shared.u32 %r10, [at];`\n  GPU 0, CTA (0,0,0), warp 0, lanes 0xffffffff: cta_group::2: the other CTA of the pair (rank 1) has exited",
-        ("@%p1 bra END;", &format!("{meet}")),
+        "kernel `k`, PTX line 9: `tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [at], 32; ld.shared.u32 %r10, [at];`\n  GPU 0, CTA (0,0,0), warp 0, lanes 0xffffffff: cta_group::2: the other CTA of the pair (rank 1) has exited. Keep it alive with a cluster barrier",
+        ("@%p1 bra END;", meet),
     );
 }
 
