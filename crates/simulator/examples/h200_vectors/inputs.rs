@@ -1,5 +1,7 @@
 //! Operands: boundary values in every combination, then random ones that are likely to meet ties, cancellation and overflow.
 
+use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, PI};
+
 /// What an operand holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -147,7 +149,7 @@ fn boundaries(kind: Kind) -> Vec<u64> {
     }
     match kind {
         Kind::Amount => vec![0, 1, 31, 32, 33, 63, 64, 15, 16, 17, 7, 8, 65, 127, 128, 255, 256, 257, 0xffff_ffff],
-        Kind::Angle => [0f32, -0.0, 1.0, -1.0, 3.141_592_5, -3.141_592_5, 1.570_796_4, 0.785_398_2, 1e-30, 1e-3]
+        Kind::Angle => [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, FRAC_PI_2, FRAC_PI_4, 1e-30, 1e-3]
             .iter()
             .map(|value| value.to_bits().into())
             .collect(),
@@ -199,7 +201,7 @@ fn random_value(kind: Kind, random: &mut Random) -> u64 {
         },
         Kind::Angle => {
             let unit = (random.next() >> 40) as f32 / (1 << 24) as f32;
-            u64::from(((unit * 2.0 - 1.0) * 3.141_592_5).to_bits())
+            u64::from(((unit * 2.0 - 1.0) * PI).to_bits())
         }
         Kind::Divisor => random.next() & 0x807f_ffff | (1 + random.below(252)) << 23,
         Kind::F16x2 => random_value(Kind::F16, random) | random_value(Kind::F16, random) << 16,
