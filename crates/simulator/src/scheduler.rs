@@ -36,6 +36,7 @@ pub struct Node {
     steps_at_effect: u64,
     effects_at_step: u64,
     pub(crate) spin_limit: u64,
+    pub(crate) instruction_limit: u64,
     released: Vec<u32>,
 }
 
@@ -61,6 +62,7 @@ impl Node {
             steps_at_effect: 0,
             effects_at_step: 0,
             spin_limit: SPIN_LIMIT,
+            instruction_limit: u64::MAX,
             released: Vec::new(),
         }
     }
@@ -150,17 +152,21 @@ impl Node {
             self.effects_at_step = self.machine.effects;
             self.steps_at_effect = self.machine.steps;
         } else if self.machine.steps - self.steps_at_effect > self.spin_limit {
-            return Err(self.spinning(slot, fragment));
+            let cause = FaultCause::Spinning { instructions: self.machine.steps - self.steps_at_effect };
+            return Err(self.endless(slot, fragment, cause));
+        }
+        if self.machine.steps > self.instruction_limit && self.warps.try_get_mut(slot).is_some() {
+            let cause = FaultCause::InstructionLimit { instructions: self.machine.steps };
+            return Err(self.endless(slot, fragment, cause));
         }
         Ok(())
     }
 
     #[cold]
-    fn spinning(&self, slot: u32, fragment: u32) -> Fault {
+    fn endless(&self, slot: u32, fragment: u32, cause: FaultCause) -> Fault {
         let warp = self.warps.get(slot);
         let group = &warp.fragments[fragment as usize];
         let cta = self.machine.cta(warp.cta);
-        let cause = FaultCause::Spinning { instructions: self.machine.steps - self.steps_at_effect };
         warp.launch.fault(group.pc, cta.index, warp.index, group.lanes, cause)
     }
 
