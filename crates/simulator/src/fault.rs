@@ -209,6 +209,12 @@ pub enum ConvergenceError {
         /// Lanes that have not exited.
         live: LaneMask,
     },
+    /// An instruction of a whole warp after some lanes have exited, or in a CTA whose last warp is not full.
+    #[error("this instruction needs all 32 lanes of the warp, but only lanes {live:#010x} are live")]
+    NotAWholeWarp {
+        /// Lanes that have not exited.
+        live: LaneMask,
+    },
     /// Lanes with different member masks.
     #[error("lanes give different member masks ({first:#010x} and {other:#010x})")]
     MembersDisagree {

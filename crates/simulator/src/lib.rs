@@ -9,6 +9,7 @@ mod deadlock;
 mod decode;
 mod engines;
 mod fault;
+mod fragment;
 mod host_calls;
 mod launch;
 mod machine;

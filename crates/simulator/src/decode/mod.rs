@@ -25,6 +25,7 @@ mod fence;
 mod float;
 mod half;
 mod integer;
+mod matrix;
 mod mbarrier;
 mod memory;
 mod movement;

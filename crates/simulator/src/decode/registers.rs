@@ -110,6 +110,18 @@ impl Visitor<'_> {
                 self.mbarrier(&mut mbarrier.kind);
             }
             O::Bulk(bulk) => self.bulk(bulk),
+            O::LoadMatrix(load) => {
+                self.address(&mut load.address);
+                self.write_all(&mut load.destinations);
+            }
+            O::StoreMatrix(store) => {
+                self.address(&mut store.address);
+                self.read_all(&mut store.sources);
+            }
+            O::WarpMma(mma) => {
+                self.read_all(mma.a.iter_mut().chain(&mut mma.b).chain(&mut mma.c));
+                self.write_all(&mut mma.destinations);
+            }
             O::Tcgen05(tcgen05) => self.tcgen05(tcgen05),
             O::Multimem(multimem) => {
                 self.address(&mut multimem.address);

@@ -1,6 +1,8 @@
 //! Decoded instructions, one enum per family.
 
-use super::{Address, Operand, Predicate, PredicateOperand, Register, ScalarInstruction};
+use super::{
+    Address, LoadMatrix, Operand, Predicate, PredicateOperand, Register, ScalarInstruction, StoreMatrix, WarpMma,
+};
 
 /// An instruction with its guard and its place in the PTX text.
 #[derive(Debug, Clone)]
@@ -160,6 +162,12 @@ pub enum Operation {
         /// Members.
         members: Operand,
     },
+    /// `ldmatrix`.
+    LoadMatrix(LoadMatrix),
+    /// `stmatrix`.
+    StoreMatrix(StoreMatrix),
+    /// `mma.sync`.
+    WarpMma(WarpMma),
     /// `mbarrier.*` on shared memory.
     Mbarrier(Mbarrier),
     /// `cp.async.bulk*`.

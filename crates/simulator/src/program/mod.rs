@@ -4,10 +4,12 @@
 //! matches on small values only. Every instruction keeps the PTX line it came from.
 
 mod instruction;
+mod matrix;
 mod scalar;
 mod scalar_operations;
 
 pub use instruction::*;
+pub use matrix::*;
 pub use scalar::*;
 pub use scalar_operations::*;
 

@@ -6,6 +6,7 @@ mod barriers;
 mod bulk;
 mod collective;
 mod fragment;
+mod matrix;
 mod mbarriers;
 mod multimem;
 mod poll;

@@ -189,6 +189,9 @@ impl Context<'_> {
             Operation::Redux { destination, reduction, element, source, members } => {
                 self.redux(*destination, *reduction, *element, *source, *members)
             }
+            Operation::LoadMatrix(load) => self.load_matrix(load),
+            Operation::StoreMatrix(store) => self.store_matrix(store),
+            Operation::WarpMma(mma) => self.warp_mma(mma),
             Operation::Mbarrier(mbarrier) => self.mbarrier(mbarrier),
             Operation::Bulk(bulk) => self.bulk(bulk),
             Operation::Tcgen05(tcgen05) => self.tcgen05(tcgen05),
