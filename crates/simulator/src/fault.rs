@@ -147,6 +147,14 @@ pub enum FaultCause {
     /// tcgen05 rules that concern the CTA.
     #[error(transparent)]
     Tcgen05(#[from] Tcgen05Error),
+    /// `cp.async` whose source is longer than the copy.
+    #[error("cp.async: the source size {source_bytes} exceeds the size {bytes} of the copy")]
+    CopySourceSize {
+        /// Given.
+        source_bytes: u32,
+        /// Bytes of the copy.
+        bytes: u32,
+    },
     /// `trap`.
     #[error("trap")]
     Trap,

@@ -14,6 +14,7 @@ mod registers;
 mod scope;
 mod target;
 
+mod async_copy;
 mod atomic;
 mod barrier;
 mod bits;

@@ -1,8 +1,8 @@
 //! Which value registers an instruction reads and writes.
 
 use crate::program::{
-    Address, BarrierKind, BarrierReduction, Bulk, Fence, MbarrierKind, MbarrierPhase, MultimemKind, Operand, Operation,
-    Register, ScalarInstruction, Tcgen05, Tcgen05Operand, VoteKind,
+    Address, AsyncCopy, BarrierKind, BarrierReduction, Bulk, Fence, MbarrierKind, MbarrierPhase, MultimemKind, Operand,
+    Operation, Register, ScalarInstruction, Tcgen05, Tcgen05Operand, VoteKind,
 };
 
 /// Calls `visit(register, written)` for each value register of an operation.
@@ -110,6 +110,15 @@ impl Visitor<'_> {
                 self.mbarrier(&mut mbarrier.kind);
             }
             O::Bulk(bulk) => self.bulk(bulk),
+            O::AsyncCopy(copy) => match copy {
+                AsyncCopy::Copy { destination, source, source_bytes, .. } => {
+                    self.address(destination);
+                    self.address(source);
+                    self.read_all(source_bytes);
+                }
+                AsyncCopy::MbarrierArrive { barrier, .. } => self.address(barrier),
+                AsyncCopy::CommitGroup | AsyncCopy::WaitGroup { .. } | AsyncCopy::WaitAll => {}
+            },
             O::LoadMatrix(load) => {
                 self.address(&mut load.address);
                 self.write_all(&mut load.destinations);

@@ -1,7 +1,8 @@
 //! Decoded instructions, one enum per family.
 
 use super::{
-    Address, LoadMatrix, Operand, Predicate, PredicateOperand, Register, ScalarInstruction, StoreMatrix, WarpMma,
+    Address, AsyncCopy, LoadMatrix, Operand, Predicate, PredicateOperand, Register, ScalarInstruction, StoreMatrix,
+    WarpMma,
 };
 
 /// An instruction with its guard and its place in the PTX text.
@@ -170,6 +171,8 @@ pub enum Operation {
     WarpMma(WarpMma),
     /// `mbarrier.*` on shared memory.
     Mbarrier(Mbarrier),
+    /// `cp.async`.
+    AsyncCopy(AsyncCopy),
     /// `cp.async.bulk*`.
     Bulk(Bulk),
     /// `tcgen05.*`.

@@ -3,11 +3,13 @@
 //! Decoding resolves labels to instruction indices, symbols to offsets, and modifiers to enums, so that execution
 //! matches on small values only. Every instruction keeps the PTX line it came from.
 
+mod async_copy;
 mod instruction;
 mod matrix;
 mod scalar;
 mod scalar_operations;
 
+pub use async_copy::*;
 pub use instruction::*;
 pub use matrix::*;
 pub use scalar::*;

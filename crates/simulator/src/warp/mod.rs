@@ -1,6 +1,7 @@
 //! One warp: its registers, its lane groups, and how it executes instructions.
 
 mod access;
+mod async_copy;
 mod atomics;
 mod barriers;
 mod bulk;
@@ -72,6 +73,8 @@ pub(crate) struct Warp {
     convergence: Vec<Convergence>,
     /// Parked lanes were released early once, so that lanes may legitimately be apart.
     pub(crate) loose: bool,
+    /// `cp.async` not waited for.
+    copies: async_copy::PendingCopies,
     pub(crate) pending_loads: Vec<PendingLoad>,
     /// Buffers of finished `tcgen05.ld`, for the next ones.
     pub(crate) spare_loads: Vec<PendingLoad>,
@@ -91,6 +94,7 @@ impl Warp {
             fragments: vec![Fragment::new(0, live, None)],
             convergence: Vec::new(),
             loose: false,
+            copies: async_copy::PendingCopies::default(),
             pending_loads: Vec::new(),
             spare_loads: Vec::new(),
             launch,

@@ -193,6 +193,7 @@ impl Context<'_> {
             Operation::StoreMatrix(store) => self.store_matrix(store),
             Operation::WarpMma(mma) => self.warp_mma(mma),
             Operation::Mbarrier(mbarrier) => self.mbarrier(mbarrier),
+            Operation::AsyncCopy(copy) => self.async_copy(copy),
             Operation::Bulk(bulk) => self.bulk(bulk),
             Operation::Tcgen05(tcgen05) => self.tcgen05(tcgen05),
             Operation::Multimem(multimem) => self.multimem(multimem),
