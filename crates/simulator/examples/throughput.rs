@@ -12,7 +12,7 @@ fn measure(name: &str, block: u32, grid: u32, body: &str) {
         ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n\
          .reg .pred %p<8>; .reg .b32 %r<32>; .reg .b64 %rd<16>; .reg .f32 %f<16>;\n\
          .shared .align 16 .b8 words[8192];\n\
-         ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;\n\
+         ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r9, %ctaid.x; mad.lo.u32 %r9, %r9, 1024, %r1; mul.wide.u32 %rd2, %r9, 4; add.s64 %rd1, %rd1, %rd2;\n\
          mov.u32 %r2, words; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;\n\
          mov.u32 %r4, 0; mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f3F000000;\n\
          LOOP:\n{body}\n\
