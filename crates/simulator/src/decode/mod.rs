@@ -36,6 +36,7 @@ mod special;
 mod table;
 mod tcgen05;
 mod warp;
+mod wgmma;
 
 use crate::program;
 use crate::ptx::{PtxError, ast};

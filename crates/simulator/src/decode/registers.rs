@@ -2,7 +2,7 @@
 
 use crate::program::{
     Address, AsyncCopy, BarrierKind, BarrierReduction, Bulk, Fence, MbarrierKind, MbarrierPhase, MultimemKind, Operand,
-    Operation, Register, ScalarInstruction, Tcgen05, Tcgen05Operand, VoteKind,
+    Operation, Register, ScalarInstruction, Tcgen05, Tcgen05Operand, VoteKind, Wgmma, WgmmaOperand,
 };
 
 /// Calls `visit(register, written)` for each value register of an operation.
@@ -131,6 +131,19 @@ impl Visitor<'_> {
                 self.read_all(mma.a.iter_mut().chain(&mut mma.b).chain(&mut mma.c));
                 self.write_all(&mut mma.destinations);
             }
+            O::Wgmma(wgmma) => match wgmma {
+                Wgmma::Fence | Wgmma::CommitGroup => {}
+                Wgmma::WaitGroup { accumulators, .. } => self.read_all(accumulators),
+                Wgmma::Mma(mma) => {
+                    self.read(&mut mma.b);
+                    match &mut mma.a {
+                        WgmmaOperand::Descriptor(operand) => self.read(operand),
+                        WgmmaOperand::Registers(operands) => self.read_all(operands),
+                    }
+                    self.read_all(&mut mma.previous);
+                    self.write_all(&mut mma.destinations);
+                }
+            },
             O::Tcgen05(tcgen05) => self.tcgen05(tcgen05),
             O::Multimem(multimem) => {
                 self.address(&mut multimem.address);

@@ -68,8 +68,8 @@ pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         "ldmatrix" => matrix::load(form),
         "stmatrix" => matrix::store(form),
         "mma" => matrix::mma(form),
-        "wgmma"
-        | "wmma"
+        "wgmma" => wgmma::decode(form),
+        "wmma"
         | "movmatrix"
         | "tensormap"
         | "clusterlaunchcontrol"

@@ -86,6 +86,16 @@ pub enum OrderingError {
         /// Who issued the operation.
         issuer: Actor,
     },
+    /// A warpgroup product may still read what is overwritten.
+    #[error(
+        "shared memory at {offset:#x} is overwritten while a wgmma.mma_async of the warpgroup of {first_warp} may still read it: wgmma.wait_group (and a barrier towards the other warps) is missing"
+    )]
+    WgmmaReadPending {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// First warp of the warpgroup.
+        first_warp: Actor,
+    },
     /// A bulk store may still read what is overwritten.
     #[error(
         "shared memory at {offset:#x} is overwritten while a bulk store of {issuer} may still read it: cp.async.bulk.wait_group.read (and a barrier towards the other warps) is missing"

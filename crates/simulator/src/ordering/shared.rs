@@ -33,6 +33,8 @@ enum Kind {
     Phase,
     /// A read by a tcgen05 operation: `value` is its number.
     Operation,
+    /// A read by a warpgroup product: `actor` is the first warp of the warpgroup, `value` the product's number.
+    Warpgroup,
     /// A read by a bulk store that nobody has waited for.
     BulkPending,
 }
@@ -67,6 +69,8 @@ struct Page {
 pub(crate) enum AsyncReader {
     /// A tcgen05 operation of the issuing warp, by number.
     Operation(u32),
+    /// A product of a warpgroup: its first warp and the product's number.
+    Warpgroup { leader: u32, number: u32 },
     /// A bulk store of the issuing warp.
     BulkStore,
 }
@@ -112,6 +116,9 @@ impl SharedShadow {
         match stamp.kind {
             Kind::Operation if order.known.commits.get(stamp.actor.into()) < stamp.value => {
                 Err(OrderingError::TensorReadPending { offset, issuer })
+            }
+            Kind::Warpgroup if order.known.commits.get(stamp.actor.into()) < stamp.value => {
+                Err(OrderingError::WgmmaReadPending { offset, first_warp: issuer })
             }
             Kind::BulkPending => Err(OrderingError::BulkReadPending { offset, issuer }),
             Kind::Epoch if order.known.generic.get(stamp.actor.into()) < stamp.value => {
@@ -397,6 +404,9 @@ impl SharedShadow {
         let actor = order.actor as u16;
         let stamp = match reader {
             AsyncReader::Operation(number) => Stamp { kind: Kind::Operation, actor, value: number },
+            AsyncReader::Warpgroup { leader, number } => {
+                Stamp { kind: Kind::Warpgroup, actor: leader as u16, value: number }
+            }
             AsyncReader::BulkStore => Stamp { kind: Kind::BulkPending, actor, value: 0 },
         };
         self.each_async(range, |cell| cell.read = stamp);

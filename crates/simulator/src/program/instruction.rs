@@ -2,7 +2,7 @@
 
 use super::{
     Address, AsyncCopy, LoadMatrix, Operand, Predicate, PredicateOperand, Register, ScalarInstruction, StoreMatrix,
-    WarpMma,
+    WarpMma, Wgmma,
 };
 
 /// An instruction with its guard and its place in the PTX text.
@@ -175,6 +175,8 @@ pub enum Operation {
     AsyncCopy(AsyncCopy),
     /// `cp.async.bulk*`.
     Bulk(Bulk),
+    /// `wgmma.*`.
+    Wgmma(Wgmma),
     /// `tcgen05.*`.
     Tcgen05(Tcgen05),
     /// `multimem.*`.

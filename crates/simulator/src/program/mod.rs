@@ -8,12 +8,14 @@ mod instruction;
 mod matrix;
 mod scalar;
 mod scalar_operations;
+mod wgmma;
 
 pub use async_copy::*;
 pub use instruction::*;
 pub use matrix::*;
 pub use scalar::*;
 pub use scalar_operations::*;
+pub use wgmma::*;
 
 use std::sync::Arc;
 

@@ -111,16 +111,9 @@ impl Context<'_> {
             .bytes
             .read(place.offset, buffer)
             .map_err(|hole| fail(AccessProblem::Uninitialised { first: address + (hole - place.offset) }))?;
-        let (owner, multicast) = (physical.gpu, physical.multicast);
+        let owner = physical.gpu;
         self.machine.count_read(self.launch.gpu, owner, length.into());
-        if multicast {
-            let access = self.alias_access();
-            let order = &self.machine.ctas.get(self.warp.cta).orders[self.warp.index as usize];
-            self.machine
-                .alias
-                .read(place, length, false, address, &access, order)
-                .map_err(|error| at_lane(lane, error))?;
-        }
+        self.check_global_read(place, length, false, address, lane, &mut 0)?;
         Ok(())
     }
 

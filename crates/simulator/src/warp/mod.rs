@@ -14,6 +14,7 @@ mod poll;
 mod special;
 mod step;
 mod tensor;
+mod wgmma;
 
 use std::sync::Arc;
 
@@ -73,6 +74,7 @@ pub(crate) struct Warp {
     convergence: Vec<Convergence>,
     /// Parked lanes were released early once, so that lanes may legitimately be apart.
     pub(crate) loose: bool,
+    pub(crate) wgmma: wgmma::WgmmaState,
     /// `cp.async` not waited for.
     copies: async_copy::PendingCopies,
     pub(crate) pending_loads: Vec<PendingLoad>,
@@ -94,6 +96,7 @@ impl Warp {
             fragments: vec![Fragment::new(0, live, None)],
             convergence: Vec::new(),
             loose: false,
+            wgmma: wgmma::WgmmaState::default(),
             copies: async_copy::PendingCopies::default(),
             pending_loads: Vec::new(),
             spare_loads: Vec::new(),
