@@ -208,3 +208,37 @@ pub(crate) struct ClusterBarrier {
 
 /// CTAs that wait for tensor memory of an SM, first come first served.
 pub(crate) type AllocationQueue = VecDeque<WaitToken>;
+
+/// Clusters that some running kernel may still have to synchronise with.
+#[derive(Debug, Default)]
+pub(crate) struct RecentClusters {
+    /// Unique number and, once its last CTA has exited, when that was; by number.
+    clusters: VecDeque<(u32, Option<u64>)>,
+    /// Number of the next cluster, were there one.
+    next: u32,
+}
+
+impl RecentClusters {
+    pub(crate) fn started(&mut self, uid: u32) {
+        self.clusters.push_back((uid, None));
+        self.next = uid + 1;
+    }
+
+    pub(crate) fn retired(&mut self, uid: u32, now: u64) {
+        if let Ok(index) = self.clusters.binary_search_by_key(&uid, |cluster| cluster.0) {
+            self.clusters[index].1 = Some(now);
+        }
+    }
+
+    /// `oldest` is when the oldest running launch began.
+    pub(crate) fn forget_before(&mut self, oldest: u64) {
+        while self.clusters.front().is_some_and(|cluster| cluster.1.is_some_and(|retired| retired <= oldest)) {
+            self.clusters.pop_front();
+        }
+    }
+
+    /// Clusters with a lower number had retired when the oldest running launch began.
+    pub(crate) fn horizon(&self) -> u32 {
+        self.clusters.front().map_or(self.next, |cluster| cluster.0)
+    }
+}

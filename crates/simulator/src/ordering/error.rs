@@ -198,6 +198,20 @@ pub enum OrderingError {
         /// Writing CTA.
         writer_cta: [u32; 3],
     },
+    /// A write of data that nothing orders after the access before it.
+    #[error(
+        "data race in device memory at {address:#x}: CTA {cta:?} of GPU {gpu} {done} it, and no release and acquire of sufficient scope lead from there to this write"
+    )]
+    GlobalOverwrite {
+        /// The address written.
+        address: u64,
+        /// `read` or `wrote`.
+        done: &'static str,
+        /// GPU of the earlier access.
+        gpu: u32,
+        /// CTA of the earlier access.
+        cta: [u32; 3],
+    },
     /// Generic write to device memory, then a bulk copy that reads it.
     #[error(
         "fence.proxy.async is missing: CTA {writer_cta:?} wrote device memory at {address:#x} through the generic proxy, and a bulk copy now reads it (PTX ISA, proxies)"

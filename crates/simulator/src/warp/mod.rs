@@ -6,6 +6,7 @@ mod atomics;
 mod barriers;
 mod bulk;
 mod collective;
+mod device_memory;
 mod fragment;
 mod matrix;
 mod mbarriers;
