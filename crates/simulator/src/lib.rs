@@ -43,3 +43,8 @@ pub use node::Node;
 pub use ordering::{Actor, OrderingError};
 pub use tensor_map::encode_tensor_map;
 pub use wgmma::WgmmaDescriptorError;
+
+/// The examples of the documentation, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/simulator.md")]
+pub struct DocumentationExamples;
