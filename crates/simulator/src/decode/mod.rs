@@ -35,6 +35,7 @@ mod space;
 mod special;
 mod table;
 mod tcgen05;
+mod tensor_map;
 mod warp;
 mod wgmma;
 

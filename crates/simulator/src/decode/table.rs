@@ -68,10 +68,10 @@ pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         "ldmatrix" => matrix::load(form),
         "stmatrix" => matrix::store(form),
         "mma" => matrix::mma(form),
+        "tensormap" => tensor_map::decode(form),
         "wgmma" => wgmma::decode(form),
         "wmma"
         | "movmatrix"
-        | "tensormap"
         | "clusterlaunchcontrol"
         | "tex"
         | "tld4"
