@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::engines::{BulkThread, TensorPipe};
+use crate::engines::{BulkThread, TensorPipe, WgmmaPipe};
 use crate::launch::Launch;
 use crate::mbarrier::Mbarrier;
 use crate::memory::{AccessProblem, PagedBytes};
@@ -103,6 +103,8 @@ pub(crate) struct Cta {
     /// Lane groups in `cp.async.bulk.wait_group`.
     pub(crate) bulk_waiters: Vec<WaitToken>,
     pub(crate) pipes: Vec<TensorPipe>,
+    /// Warpgroup products, by warp.
+    pub(crate) wgmma: Vec<WgmmaPipe>,
     /// The `cta_group` of its tcgen05 instructions; 0 before the first.
     pub(crate) cta_group: u8,
     pub(crate) permit_relinquished: bool,
@@ -160,6 +162,7 @@ impl Cta {
             bulk: Vec::new(),
             bulk_waiters: Vec::new(),
             pipes: Vec::new(),
+            wgmma: std::iter::repeat_with(WgmmaPipe::default).take(warps as usize).collect(),
             cta_group: 0,
             permit_relinquished: false,
             pair_request: None,

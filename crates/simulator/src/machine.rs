@@ -12,6 +12,7 @@ use crate::random::Random;
 use crate::tcgen05::{Footprint, MmaScratch};
 use crate::tensor_memory::TensorMemory;
 use crate::warp::{Resume, WaitToken};
+use crate::wgmma::WgmmaScratch;
 
 /// Indexed storage with reuse of slots.
 #[derive(Debug)]
@@ -147,6 +148,7 @@ pub(crate) struct Machine {
     pub(crate) retired: Vec<u32>,
     /// Buffers, so that instructions allocate nothing.
     pub(crate) mma_scratch: MmaScratch,
+    pub(crate) wgmma_scratch: WgmmaScratch,
     pub(crate) footprint: Footprint,
     pub(crate) places: Vec<Place>,
 }
@@ -181,6 +183,7 @@ impl Machine {
             launch_knowledge: vec![Foreign::default(); config.gpus as usize],
             retired: Vec::new(),
             mma_scratch: MmaScratch::default(),
+            wgmma_scratch: WgmmaScratch::default(),
             footprint: Footprint::default(),
             places: Vec::new(),
             config,

@@ -249,7 +249,7 @@ impl Context<'_> {
 
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    fn shared_load(
+    pub(super) fn shared_load(
         &mut self,
         cta: u32,
         offset: u32,

@@ -16,7 +16,7 @@ use crate::tcgen05::{Footprint, Mma, MmaOperandA, MmaRequest, RegisterTransfer, 
 use crate::tensor_memory::TensorMemory;
 
 /// What registers hold between a `tcgen05.ld` and its `wait::ld`: a pattern that shows up in results.
-const POISON: u64 = 0xffc0_dead;
+pub(super) const POISON: u64 = 0xffc0_dead;
 /// Bytes of the address that `alloc` writes.
 const ADDRESS_BYTES: u32 = 4;
 
@@ -56,11 +56,11 @@ impl Context<'_> {
             Tcgen05::Commit { cta_group, barrier, barrier_space, multicast } => {
                 self.tensor_commit(*cta_group, *barrier, *barrier_space, *multicast)
             }
-            Tcgen05::Load { shape, repeat, pack, destinations, address } => {
-                self.tensor_load((*shape, *repeat, *pack), destinations, *address)
+            Tcgen05::Load { shape, repeat, half_offset, pack, destinations, address } => {
+                self.tensor_load((*shape, *repeat, *pack), *half_offset, destinations, *address)
             }
-            Tcgen05::Store { shape, repeat, unpack, sources, address } => {
-                self.tensor_store((*shape, *repeat, *unpack), sources, *address)
+            Tcgen05::Store { shape, repeat, half_offset, unpack, sources, address } => {
+                self.tensor_store((*shape, *repeat, *unpack), *half_offset, sources, *address)
             }
             Tcgen05::WaitLoad => {
                 if !self.align()? {
@@ -411,12 +411,17 @@ impl Context<'_> {
         })
     }
 
-    fn tensor_load(&mut self, form: (Tcgen05Shape, u8, bool), destinations: &[Register], address: Address) -> Step {
+    fn tensor_load(
+        &mut self,
+        form: (Tcgen05Shape, u8, bool),
+        half_offset: Option<u32>,
+        destinations: &[Register],
+        address: Address,
+    ) -> Step {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
-        let transfer = self.transfer(form, address)?;
-        let range = transfer.footprint()?;
+        let transfers = halves(self.transfer(form, address)?, half_offset);
         self.order_mut().loads_issued += 1;
         let mut pending = self.warp.spare_loads.pop().unwrap_or_default();
         pending.registers.clear();
@@ -424,8 +429,11 @@ impl Context<'_> {
         pending.values.clear();
         pending.values.resize(destinations.len(), [0; WARP_LANES]);
         self.with_tensor(self.warp.cta, |tensor, issuer, owner| {
-            tensor.shadow.load(&range, issuer)?;
-            Ok(transfer.load(&tensor.memory, owner, &mut pending.values)?)
+            for transfer in transfers.into_iter().flatten() {
+                tensor.shadow.load(&transfer.footprint()?, issuer)?;
+                transfer.load(&tensor.memory, owner, &mut pending.values)?;
+            }
+            Ok(())
         })?;
         for register in destinations {
             self.warp.registers.values[register.0 as usize] = [POISON; WARP_LANES];
@@ -448,22 +456,40 @@ impl Context<'_> {
         }
     }
 
-    fn tensor_store(&mut self, form: (Tcgen05Shape, u8, bool), sources: &[Operand], address: Address) -> Step {
+    fn tensor_store(
+        &mut self,
+        form: (Tcgen05Shape, u8, bool),
+        half_offset: Option<u32>,
+        sources: &[Operand],
+        address: Address,
+    ) -> Step {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
-        let transfer = self.transfer(form, address)?;
-        let range = transfer.footprint()?;
+        let transfers = halves(self.transfer(form, address)?, half_offset);
         self.order_mut().stores_issued += 1;
         let values: Vec<[u32; WARP_LANES]> =
             sources.iter().map(|&source| std::array::from_fn(|lane| self.operand(source, lane) as u32)).collect();
         self.with_tensor(self.warp.cta, |tensor, issuer, owner| {
-            tensor.shadow.store(&range, issuer)?;
-            Ok(transfer.store(&mut tensor.memory, owner, &values)?)
+            for transfer in transfers.into_iter().flatten() {
+                tensor.shadow.store(&transfer.footprint()?, issuer)?;
+                transfer.store(&mut tensor.memory, owner, &values)?;
+            }
+            Ok(())
         })?;
         self.effect();
         Ok(Flow::Next)
     }
+}
+
+/// The accesses of an instruction: two for `.16x32bx2`, the second some columns further.
+fn halves(first: RegisterTransfer, half_offset: Option<u32>) -> [Option<RegisterTransfer>; 2] {
+    let second = half_offset.map(|columns| RegisterTransfer {
+        shape: Tcgen05Shape::Lanes16x32b { upper: true },
+        address: first.address + columns,
+        ..first
+    });
+    [Some(first), second]
 }
 
 /// The columns between the first and the last that an operation touches.
