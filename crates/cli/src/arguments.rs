@@ -97,7 +97,8 @@ Parameters (--arg), in the kernel's order:
   rank, gpus                the GPU's number and how many there are, as u32
   tensormap:K:dims=D[xD..]:box=B[xB..][:swizzle=none|32|64|128][:strides=BYTES[xBYTES..]][:type=TYPE]
                             tensor map over buffer K, innermost dimension first; dense unless strides are given
-  struct:SPEC,SPEC,..       several of the above, each aligned to its size
+  zeros:BYTES               bytes of zero
+  struct:SPEC,SPEC,..       several of the above, each scalar and address aligned to its size
 Buffers are numbered from 0: first those of --buffer, then those of --arg. Each GPU has its own, with the same contents.";
 
 fn grid(text: &str) -> Result<[u32; 3], CliError> {

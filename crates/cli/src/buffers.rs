@@ -65,6 +65,7 @@ impl Buffers {
         let pointer = |address: DevicePtr| address.to_le_bytes().to_vec();
         Ok(match argument {
             Argument::Scalar(bytes) => bytes.clone(),
+            Argument::Zeros(bytes) => vec![0; usize::from(*bytes)],
             Argument::Rank => gpu.to_le_bytes().to_vec(),
             Argument::Gpus => self.gpus.to_le_bytes().to_vec(),
             Argument::Buffer(_) => {
@@ -79,12 +80,11 @@ impl Buffers {
                 let mut bytes: Vec<u8> = Vec::new();
                 let mut largest = 1;
                 for member in members {
-                    let member = self.parameter(node, gpu, member, next)?;
-                    // A tensor map is aligned to 64 bytes (CUDA driver API, CUtensorMap).
-                    let align = member.len().min(64);
+                    let bytes_of_member = self.parameter(node, gpu, member, next)?;
+                    let align = alignment(member, bytes_of_member.len());
                     largest = largest.max(align);
                     bytes.resize(bytes.len().next_multiple_of(align), 0);
-                    bytes.extend(member);
+                    bytes.extend(bytes_of_member);
                 }
                 bytes.resize(bytes.len().next_multiple_of(largest), 0);
                 bytes
@@ -177,6 +177,16 @@ impl Buffers {
             done += length as u64;
         }
         contents
+    }
+}
+
+/// What a member of a structure is aligned to.
+fn alignment(member: &Argument, bytes: usize) -> usize {
+    match member {
+        Argument::Zeros(_) => 1,
+        // CUDA driver API, CUtensorMap.
+        Argument::Tensor(_) => 64,
+        _ => bytes,
     }
 }
 

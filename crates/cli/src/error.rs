@@ -123,7 +123,7 @@ pub enum CliError {
         missing: usize,
     },
     /// PTX that does not load.
-    #[error("{}\n{diagnostic}", path.display())]
+    #[error("{}: {diagnostic}", path.display())]
     Ptx {
         /// Which.
         path: PathBuf,

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
             ExitCode::from(u8::from(outcome.faulted))
         }
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "{error}");
+            let _ = writeln!(std::io::stderr(), "error: {error}");
             ExitCode::from(2)
         }
     }

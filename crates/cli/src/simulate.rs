@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use simulator::node::{GpuId, LaunchConfig, ModuleId, NodeConfig};
+use simulator::ptx::PtxError;
 use simulator::{Fault, Node};
 
 use crate::arguments::Simulate;
@@ -38,9 +39,8 @@ pub fn simulate(arguments: &Simulate) -> Result<Outcome, CliError> {
     let config =
         NodeConfig { gpus: arguments.gpus, sms_per_gpu: arguments.sms, seed: arguments.seed, ..NodeConfig::default() };
     let mut node = Node::new(config);
-    let module = node
-        .load_module(&ptx)
-        .map_err(|error| CliError::Ptx { path: path.clone(), diagnostic: error.diagnostic().trim_end().to_owned() })?;
+    let module =
+        node.load_module(&ptx).map_err(|error| CliError::Ptx { path: path.clone(), diagnostic: quoted(&error) })?;
     let followed: Vec<Followed> =
         arguments.traces.iter().map(|&target| follow(arguments, target)).collect::<Result<_, _>>()?;
     let mut specifications: Vec<_> = arguments.buffers.iter().collect();
@@ -78,6 +78,12 @@ pub fn simulate(arguments: &Simulate) -> Result<Outcome, CliError> {
 
 fn failed(path: &Path, error: &std::io::Error) -> CliError {
     CliError::File { path: path.to_owned(), problem: error.to_string() }
+}
+
+/// The error and its line, without the word that every message begins with.
+fn quoted(error: &PtxError) -> String {
+    let diagnostic = error.diagnostic();
+    diagnostic.strip_prefix("error: ").unwrap_or(&diagnostic).trim_end().to_owned()
 }
 
 fn diagnostic(fault: &Fault) -> String {

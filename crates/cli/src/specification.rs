@@ -63,9 +63,14 @@ pub struct Tensor {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Argument {
     Scalar(Vec<u8>),
+    /// So many bytes.
+    Zeros(u16),
     Buffer(Buffer),
     Pointer(Place),
-    Peer { gpu: u32, place: Place },
+    Peer {
+        gpu: u32,
+        place: Place,
+    },
     Multicast(Place),
     Rank,
     Gpus,
@@ -208,6 +213,7 @@ impl FromStr for Argument {
             ("rank", "") => Ok(Self::Rank),
             ("gpus", "") => Ok(Self::Gpus),
             ("buffer" | "file", _) => text.parse().map(Self::Buffer),
+            ("zeros", bytes) => Ok(Self::Zeros(number::<u16>(bytes, "a number of bytes up to 65535")?)),
             ("pointer", place) => place.parse().map(Self::Pointer),
             ("multicast", place) => place.parse().map(Self::Multicast),
             ("peer", rest) => {

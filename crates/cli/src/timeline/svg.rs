@@ -11,10 +11,13 @@ const MOST_CTAS: usize = 32;
 const WIDTH: f64 = 1280.0;
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 24.0;
-const TOP: f64 = 116.0;
+const LEGEND_TOP: f64 = 66.0;
+const LEGEND_GAP: f64 = 14.0;
+const LEGEND_LINE: f64 = 18.0;
 const BOTTOM: f64 = 48.0;
-/// Between CTAs, and above a GPU's first.
 const CTA_GAP: f64 = 10.0;
+/// Above a GPU's first CTA, in addition.
+const GPU_GAP: f64 = 12.0;
 const ROW_GAP: f64 = 3.0;
 /// Height of one of the tracks in which overlapping spans of a row are put.
 const TRACK: f64 = 7.0;
@@ -105,7 +108,17 @@ fn draw(timeline: &Timeline, caption: &str, out: &mut String) -> std::fmt::Resul
     let row_height = |row: Row| tracks_of(row) as f64 * TRACK;
     let cta_height = rows.iter().map(|&row| row_height(row) + ROW_GAP).sum::<f64>().max(TRACK + ROW_GAP) + ROW_GAP;
     let hidden = timeline.ctas.len() - shown.len();
-    let bottom = TOP + shown.len() as f64 * (cta_height + CTA_GAP);
+    let top = LEGEND_TOP + draw_legend(&marks, &mut String::new())? + LEGEND_GAP;
+    let mut places = Vec::with_capacity(shown.len());
+    let mut bottom = top;
+    let mut gpu_above = shown.first().map(|(key, _)| key.0);
+    for &(&(gpu, _), _) in &shown {
+        if gpu_above != Some(gpu) {
+            (gpu_above, bottom) = (Some(gpu), bottom + GPU_GAP);
+        }
+        places.push(bottom);
+        bottom += cta_height + CTA_GAP;
+    }
     let height = bottom + BOTTOM + if hidden > 0 { 18.0 } else { 0.0 };
 
     writeln!(
@@ -121,20 +134,21 @@ fn draw(timeline: &Timeline, caption: &str, out: &mut String) -> std::fmt::Resul
          nothing about speed.</text>"
     )?;
     draw_legend(&marks, out)?;
-    draw_axis(&scale, first, last, bottom, out)?;
-    let mut y = TOP;
-    for (&(gpu, [z, cy, x]), life) in shown {
-        let name = match (z, cy) {
-            (0, 0) => format!("GPU {gpu}, CTA {x}"),
-            _ => format!("GPU {gpu}, CTA {x},{cy},{z}"),
-        };
+    for (&(_, life), &y) in shown.iter().zip(&places) {
         let (start, end) = (scale.x(life.first), scale.x(life.last));
         writeln!(
             out,
             "<rect x=\"{start:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{cta_height:.1}\" rx=\"2\" \
-             fill=\"{BACKGROUND}\" fill-opacity=\"0.85\" stroke=\"{GRID}\"/>",
+             fill=\"{BACKGROUND}\" stroke=\"{GRID}\"/>",
             (end - start).max(NARROWEST)
         )?;
+    }
+    draw_axis(&scale, first, last, top, bottom, out)?;
+    for (&(&(gpu, [z, cy, x]), life), &y) in shown.iter().zip(&places) {
+        let name = match (z, cy) {
+            (0, 0) => format!("GPU {gpu}, CTA {x}"),
+            _ => format!("GPU {gpu}, CTA {x},{cy},{z}"),
+        };
         writeln!(out, "<text x=\"16\" y=\"{:.1}\" font-weight=\"bold\">{name}</text>", y + cta_height / 2.0 + 4.0)?;
         let mut row_y = y + ROW_GAP;
         for &row in &rows {
@@ -149,7 +163,6 @@ fn draw(timeline: &Timeline, caption: &str, out: &mut String) -> std::fmt::Resul
             draw_row(life, row, row_y, &scale, out)?;
             row_y += height + ROW_GAP;
         }
-        y += cta_height + CTA_GAP;
     }
     if hidden > 0 {
         writeln!(
@@ -161,14 +174,15 @@ fn draw(timeline: &Timeline, caption: &str, out: &mut String) -> std::fmt::Resul
     writeln!(out, "</svg>")
 }
 
-fn draw_legend(marks: &BTreeSet<Mark>, out: &mut String) -> std::fmt::Result {
-    let (mut x, mut y) = (16.0, 68.0);
+/// Draws the legend and gives its height.
+fn draw_legend(marks: &BTreeSet<Mark>, out: &mut String) -> Result<f64, std::fmt::Error> {
+    let (mut x, mut y) = (16.0, LEGEND_TOP);
     for mark in Mark::ALL.into_iter().filter(|mark| marks.contains(mark)) {
         let text = legend(mark);
         // The text's width is not known here; this is ample.
-        let advance = 22.0 + 6.6 * text.len() as f64;
+        let advance = 36.0 + 6.8 * text.len() as f64;
         if x + advance > WIDTH - RIGHT {
-            (x, y) = (16.0, y + 18.0);
+            (x, y) = (16.0, y + LEGEND_LINE);
         }
         let width = if mark == Mark::Commit { 2.0 } else { 12.0 };
         writeln!(
@@ -181,10 +195,10 @@ fn draw_legend(marks: &BTreeSet<Mark>, out: &mut String) -> std::fmt::Result {
         )?;
         x += advance;
     }
-    Ok(())
+    Ok(y + LEGEND_LINE - LEGEND_TOP)
 }
 
-fn draw_axis(scale: &Scale, first: u64, last: u64, bottom: f64, out: &mut String) -> std::fmt::Result {
+fn draw_axis(scale: &Scale, first: u64, last: u64, top: f64, bottom: f64, out: &mut String) -> std::fmt::Result {
     let step = tick_step(last - first);
     let mut tick = first.next_multiple_of(step);
     while tick <= last {
@@ -193,7 +207,7 @@ fn draw_axis(scale: &Scale, first: u64, last: u64, bottom: f64, out: &mut String
             out,
             "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"{GRID}\"/>\
              <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"11\" fill=\"{FAINT}\">{tick}</text>",
-            TOP - 6.0,
+            top - 6.0,
             bottom + 14.0
         )?;
         tick += step;
