@@ -6,6 +6,7 @@
 //! Operations"). These copies go through the generic proxy, so that tensor cores need a proxy fence to see them.
 
 use super::Context;
+use super::device_memory::Passed;
 use super::step::{Flow, Step};
 use crate::fault::{FaultCause, access_failure, at_lane};
 use crate::mbarrier::MbarrierError;
@@ -113,7 +114,7 @@ impl Context<'_> {
             .map_err(|hole| fail(AccessProblem::Uninitialised { first: address + (hole - place.offset) }))?;
         let owner = physical.gpu;
         self.machine.count_read(self.launch.gpu, owner, length.into());
-        self.check_global_read(place, length, false, address, lane, &mut 0)?;
+        self.check_global_read(place, length, false, address, lane, &mut Passed::default())?;
         Ok(())
     }
 
