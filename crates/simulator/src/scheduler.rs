@@ -141,7 +141,8 @@ impl Node {
             self.runnable.swap_remove(chosen);
         }
         self.runnable.extend(self.released.iter().map(|&fragment| (slot, fragment)));
-        if warp.live == 0 {
+        let exited = warp.live == 0;
+        if exited {
             self.warps.release(slot);
         } else {
             self.warps.put(slot, warp);
@@ -151,6 +152,9 @@ impl Node {
             self.retire_ctas();
             self.dispatch()?;
         }
+        if exited {
+            return Ok(());
+        }
         if self.machine.effects != self.effects_at_step {
             self.effects_at_step = self.machine.effects;
             self.steps_at_effect = self.machine.steps;
@@ -158,7 +162,7 @@ impl Node {
             let cause = FaultCause::Spinning { instructions: self.machine.steps - self.steps_at_effect };
             return Err(self.endless(slot, fragment, cause));
         }
-        if self.machine.steps > self.instruction_limit && self.warps.try_get_mut(slot).is_some() {
+        if self.machine.steps > self.instruction_limit {
             let cause = FaultCause::InstructionLimit { instructions: self.machine.steps };
             return Err(self.endless(slot, fragment, cause));
         }

@@ -1,6 +1,6 @@
 //! Texts: statements of the corpus in a kernel, then edits of tokens and bytes.
 
-use super::corpus::{Corpus, module, tokens};
+use super::corpus::{Corpus, DECLARATIONS, module, tokens};
 use super::inputs::Random;
 
 /// Numbers at which something changes.
@@ -47,7 +47,7 @@ pub fn text(corpus: &Corpus, random: &mut Random) -> String {
         pick(&corpus.modules, random).clone()
     } else {
         let mut body = PRELUDES[random.below(5) as usize].to_owned();
-        for _ in 0..1 + random.below(6) {
+        for _ in 0..1 + random.below(4) {
             body += pick(&corpus.statements, random);
             body.push('\n');
         }
@@ -58,13 +58,14 @@ pub fn text(corpus: &Corpus, random: &mut Random) -> String {
         }
         module(&body)
     };
-    let mut tokens: Vec<String> = tokens(&text).into_iter().map(str::to_owned).collect();
     // The head is left alone mostly: without it, nothing loads.
-    let first = if random.below(8) == 0 { 0 } else { tokens.len().min(230) };
+    let declared = text.find(DECLARATIONS).map_or(0, |at| at + DECLARATIONS.len());
+    let first = if random.below(8) == 0 { 0 } else { declared };
+    let mut tokens: Vec<String> = tokens(&text[first..]).into_iter().map(str::to_owned).collect();
     for _ in 0..random.below(5) {
-        edit_tokens(&mut tokens, first, corpus, random);
+        edit_tokens(&mut tokens, corpus, random);
     }
-    let text = tokens.concat();
+    let text = text[..first].to_owned() + &tokens.concat();
     if random.below(8) == 0 { edit_bytes(text, random) } else { text }
 }
 
@@ -72,11 +73,11 @@ fn pick<'c>(list: &'c [String], random: &mut Random) -> &'c String {
     &list[random.below(list.len() as u64) as usize]
 }
 
-fn edit_tokens(tokens: &mut Vec<String>, first: usize, corpus: &Corpus, random: &mut Random) {
-    if tokens.len() <= first {
+fn edit_tokens(tokens: &mut Vec<String>, corpus: &Corpus, random: &mut Random) {
+    if tokens.is_empty() {
         return;
     }
-    let place = |random: &mut Random, tokens: &[String]| first + random.below((tokens.len() - first) as u64) as usize;
+    let place = |random: &mut Random, tokens: &[String]| random.below(tokens.len() as u64) as usize;
     let at = place(random, tokens);
     match random.below(10) {
         0 | 1 => tokens[at] = pick(&corpus.tokens, random).clone(),
@@ -89,7 +90,7 @@ fn edit_tokens(tokens: &mut Vec<String>, first: usize, corpus: &Corpus, random: 
         5 | 6 => {
             // A number, where there is one.
             let numbers: Vec<usize> =
-                (first..tokens.len()).filter(|&i| tokens[i].starts_with(|c: char| c.is_ascii_digit())).collect();
+                (0..tokens.len()).filter(|&i| tokens[i].starts_with(|c: char| c.is_ascii_digit())).collect();
             let at = if numbers.is_empty() { at } else { numbers[random.below(numbers.len() as u64) as usize] };
             tokens[at] = match random.below(3) {
                 0 => random.next().to_string(),
