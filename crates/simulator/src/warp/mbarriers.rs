@@ -7,7 +7,9 @@ use crate::machine::Machine;
 use crate::mbarrier::{MAX_COUNT, Mbarrier as Object, MbarrierError};
 use crate::memory::{AccessKind, AccessProblem};
 use crate::ordering::{Actor, Knowledge, OrderingError};
+
 use crate::program::{Address, Mbarrier, MbarrierKind, MbarrierPhase, MemoryOrder, Operand, StateSpace};
+use crate::trace::MbarrierChange;
 
 /// Bytes of an mbarrier object.
 const MBARRIER_BYTES: u32 = 8;
@@ -148,6 +150,7 @@ impl Context<'_> {
             (object.expected, object.pending, object.transactions) = (count, count, 0);
             object.first_phase = object.phase;
             (object.initialiser, object.init_epoch, object.init_fenced) = (order.actor, order.epoch(), false);
+            context.machine.mbarrier_changed(context.warp.cta, index, MbarrierChange::Initialised);
             Ok(())
         })?;
         self.effect();
@@ -166,6 +169,7 @@ impl Context<'_> {
             }
             object.valid = false;
             shared.bytes.forget(offset.into(), MBARRIER_BYTES.into());
+            context.machine.mbarrier_changed(cta, index, MbarrierChange::Invalidated);
             Ok(())
         })?;
         self.effect();
@@ -178,6 +182,7 @@ impl Context<'_> {
             let bytes = i64::from(context.operand(bytes, lane) as u32);
             let object = &mut context.machine.cta_mut(cta).shared.mbarriers[index];
             object.add_transactions(sign * bytes).map_err(|error| at_lane(lane, error))?;
+            context.machine.mbarrier_changed(cta, index, MbarrierChange::Transactions { bytes: sign * bytes });
             context.machine.complete_mbarrier(cta, index);
             Ok(())
         })?;
@@ -210,6 +215,8 @@ impl Context<'_> {
             let own = context.machine.ctas.get_mut(context.warp.cta);
             own.orders[context.warp.index as usize].publish(*order, &mut knowledge);
             context.machine.cta_mut(cta).shared.mbarriers[index].arriving = knowledge;
+            let change = MbarrierChange::Arrived { arrivals, expect_bytes: bytes.unwrap_or(0) };
+            context.machine.mbarrier_changed(cta, index, change);
             context.machine.complete_mbarrier(cta, index);
             if let Some(register) = state {
                 context.set(*register, lane, token);
@@ -313,6 +320,7 @@ impl Machine {
         for token in object.waiters.drain(..) {
             self.wakes.push(crate::machine::Wake { token, resume: Resume::Retry });
         }
+        self.mbarrier_changed(cta, index, MbarrierChange::PhaseCompleted);
     }
 
     /// An asynchronous operation completes bytes on an mbarrier; returns the phase in which it did.
@@ -326,6 +334,7 @@ impl Machine {
         let object = &mut self.ctas.get_mut(cta).shared.mbarriers[index];
         object.add_transactions(-i64::from(bytes))?;
         let at = (object.actor, object.phase);
+        self.mbarrier_changed(cta, index, MbarrierChange::Transactions { bytes: -i64::from(bytes) });
         self.complete_mbarrier(cta, index);
         Ok(at)
     }
@@ -341,6 +350,7 @@ impl Machine {
         let object = &mut self.ctas.get_mut(cta).shared.mbarriers[index];
         object.arrive(1)?;
         object.arriving.join_execution(knowledge);
+        self.mbarrier_changed(cta, index, MbarrierChange::Arrived { arrivals: 1, expect_bytes: 0 });
         self.complete_mbarrier(cta, index);
         Ok(())
     }
