@@ -176,7 +176,7 @@ fn what_cannot_run_is_refused() {
         ),
         (
             "double.ptx --entry double --block 32 --arg file:double.ptx:f64 --arg u64:0",
-            "error: double.ptx: given 569 bytes, wanted a multiple of 8",
+            "error: double.ptx: given 499 bytes, wanted a multiple of 8",
         ),
         (
             "double.ptx --entry double --block 32 --arg peer:3:0 --arg u64:0 --buffer buffer:u8:4",
@@ -196,7 +196,7 @@ fn what_cannot_run_is_refused() {
             "--entry double --trace warp=0:0,1,0:0",
             "error: trace: given CTA [0, 1, 0], wanted less than [1, 1, 1] in each axis",
         ),
-        ("--entry double --trace lane=0", "given `0`, wanted warp=GPU:CTA:WARP or barrier=GPU:CTA:ADDRESS"),
+        ("--entry double --trace lane=0", "given `lane=0`, wanted warp=GPU:CTA:WARP or barrier=GPU:CTA:ADDRESS"),
         ("--entry double --dump 2=out.bin", "error: given buffer 2, wanted one of the 2 buffers"),
     ] {
         refused(&format!("double.ptx --block 32 {arguments} {given}"), message);
@@ -299,8 +299,8 @@ fn the_documented_commands_work() {
     let mut ran = 0;
     for command in commands.iter().filter(|command| command.contains("gemm-rs-ar-cli")) {
         let command = command
-            .replace("cargo run --release -p gemm-rs-ar-cli --", BINARY)
-            .replace("target/", &format!("{}/", env!("CARGO_TARGET_TMPDIR")));
+            .replace("target/", &format!("{}/", env!("CARGO_TARGET_TMPDIR")))
+            .replace("cargo run --release -p gemm-rs-ar-cli --", BINARY);
         let output = Command::new("sh").current_dir(&root).args(["-ec", &command]).output().expect("a shell");
         assert!(output.status.success(), "{command}\n{}", String::from_utf8_lossy(&output.stderr));
         ran += 1;
