@@ -53,7 +53,7 @@ fn collective_instructions_occur_as_often_as_in_the_source() {
         ("tcgen05.mma", 4),      // a stage is four steps of 16 along K
         ("tcgen05.commit", 2),
         ("tcgen05.fence::before_thread_sync", 1),
-        ("tcgen05.fence::after_thread_sync", 3),
+        ("tcgen05.fence::after_thread_sync", 2),
         ("cp.async.bulk.tensor", 2),
         ("mbarrier.try_wait", 4),
         ("mbarrier.arrive", 2),

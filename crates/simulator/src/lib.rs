@@ -3,16 +3,40 @@
 //! It knows only PTX and the ISA's rules. It shares nothing with the kernels it judges: descriptors, swizzles and
 //! layouts are decoded from the bits that the program hands to the instruction.
 
+pub mod alu;
+mod cta;
+mod deadlock;
 mod decode;
+mod engines;
+mod fault;
+mod host_calls;
+mod launch;
+mod machine;
+mod mbarrier;
+mod memory;
 pub mod multimem;
+mod named_barrier;
 pub mod node;
 pub mod number;
+mod ordering;
 pub mod program;
 pub mod ptx;
+mod random;
+mod scheduler;
 pub mod shared;
+mod stream;
 pub mod swizzle;
 pub mod tcgen05;
 pub mod tensor_map;
 pub mod tensor_memory;
+mod warp;
 
+pub use deadlock::{DeadlockReport, PendingLaunch, WaitReason, WaitingLanes};
+pub use fault::{BulkError, ConvergenceError, Fault, FaultCause, InstructionFault, Tcgen05Error};
+pub use launch::LaunchError;
+pub use mbarrier::MbarrierError;
+pub use memory::{AccessKind, AccessProblem, AtomicError, MemoryError};
+pub use named_barrier::BarrierError;
+pub use node::Node;
+pub use ordering::{Actor, OrderingError};
 pub use tensor_map::encode_tensor_map;

@@ -1,7 +1,5 @@
 //! The public face: a node of GPUs on which PTX runs.
 
-use std::sync::Arc;
-
 /// Index of a GPU in its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GpuId(pub u32);
@@ -147,42 +145,4 @@ pub enum Progress {
     Blocked,
 }
 
-// ---- contract, filled by the machine -----------------------------------------------------------------------------
-//
-// pub struct Node { .. }          // Send
-// impl Node {
-//     pub fn new(config: NodeConfig) -> Node;
-//     pub fn config(&self) -> &NodeConfig;
-//     pub fn load_module(&mut self, ptx: &str) -> Result<ModuleId, PtxError>;            // for all GPUs
-//     pub fn kernel(&self, module: ModuleId, name: &str) -> Option<Arc<program::Kernel>>;
-//     // VMM-like memory
-//     pub fn create_memory(&mut self, gpu: GpuId, bytes: u64) -> Result<MemoryHandle, MemoryError>;
-//     pub fn map(&mut self, gpu: GpuId, memory: MemoryHandle) -> Result<DevicePtr, MemoryError>; // peer if another GPU's
-//     pub fn unmap(&mut self, gpu: GpuId, address: DevicePtr) -> Result<(), MemoryError>;
-//     pub fn release_memory(&mut self, memory: MemoryHandle) -> Result<(), MemoryError>;
-//     pub fn allocate(&mut self, gpu: GpuId, bytes: u64) -> Result<DevicePtr, MemoryError>;   // create + map, 512-aligned
-//     pub fn free(&mut self, gpu: GpuId, address: DevicePtr) -> Result<(), MemoryError>;
-//     pub fn create_multicast(&mut self, gpus: &[GpuId], bytes: u64) -> Result<MulticastHandle, MemoryError>;
-//     pub fn bind_multicast(&mut self, multicast: MulticastHandle, memory: MemoryHandle, multicast_offset: u64,
-//                           memory_offset: u64, bytes: u64) -> Result<(), MemoryError>;
-//     pub fn map_multicast(&mut self, gpu: GpuId, multicast: MulticastHandle) -> Result<DevicePtr, MemoryError>;
-//     pub fn release_multicast(&mut self, multicast: MulticastHandle) -> Result<(), MemoryError>;
-//     // host access, immediate; refuses multicast addresses
-//     pub fn write(&mut self, gpu: GpuId, address: DevicePtr, bytes: &[u8]) -> Result<(), MemoryError>;
-//     pub fn read(&self, gpu: GpuId, address: DevicePtr, bytes: &mut [u8]) -> Result<(), MemoryError>; // uninitialised = error
-//     // streams: one in-order queue per (gpu, stream)
-//     pub fn launch(&mut self, gpu: GpuId, stream: u32, module: ModuleId, kernel: &str, config: LaunchConfig,
-//                   parameters: &[&[u8]]) -> Result<(), LaunchError>;
-//     pub fn enqueue_copy(&mut self, gpu: GpuId, stream: u32, destination: DevicePtr, source: DevicePtr, bytes: u64);
-//     pub fn enqueue_fill(&mut self, gpu: GpuId, stream: u32, destination: DevicePtr, byte: u8, bytes: u64);
-//     pub fn is_idle(&self, gpu: GpuId, stream: u32) -> bool;
-//     pub fn run(&mut self) -> Result<(), Fault>;          // until idle; Blocked becomes Fault::Deadlock
-//     pub fn run_until_blocked(&mut self) -> Result<Progress, Fault>;
-//     pub fn blocked_report(&self) -> DeadlockReport;
-//     pub fn counters(&self, gpu: GpuId) -> Counters;
-//     pub fn reset_counters(&mut self);
-// }
-// pub fn encode_tensor_map(&TensorMapDescription) -> Result<TensorMapBytes, TensorMapError>;   // module tensor_map
-
-#[allow(dead_code)]
-type Unused = Arc<()>;
+pub use crate::scheduler::Node;

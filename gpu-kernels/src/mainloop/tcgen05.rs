@@ -86,13 +86,13 @@ pub unsafe fn multiply<V: Variant>(launch: &Launch, tensor_memory: u32) {
     let mut accumulators = Position::start();
     for _ in launch.tile_indices() {
         let accumulator = tensor_memory + accumulators.stage * shape.n;
-        // SAFETY: the barrier is initialised. The fence orders the epilogue's tcgen05.ld of this accumulator, which its
-        // arrival released, before the MMAs that overwrite it.
+        // SAFETY: the barrier is initialised.
         unsafe { mbarrier::wait_parity(base + map.accumulator_empty(accumulators.stage), accumulators.empty_parity()) };
-        tcgen05::fence_after_thread_sync();
         for block in 0..k_blocks {
             // SAFETY: as above; the phase completes when TMA has written the whole stage.
             unsafe { mbarrier::wait_parity(base + map.full(stages.stage), stages.full_parity()) };
+            // Orders the MMAs behind both waits: the stage's, and for the first stage the accumulator's, whose epilogue
+            // read it with tcgen05.ld.
             tcgen05::fence_after_thread_sync();
             let a = MatrixDescriptor::K_MAJOR_128B.at(base + map.a(stages.stage));
             let b = MatrixDescriptor::K_MAJOR_128B.at(base + map.b(stages.stage));

@@ -67,7 +67,7 @@ impl<'a> Form<'_, 'a> {
                         // The offset belongs to the variable, so that bounds can be told from the operand alone.
                         Value::VariableAddress { index, offset: std::mem::take(&mut offset) }
                     }
-                    Symbol::Offset(base) => Value::Immediate(base),
+                    Symbol::Offset(base) | Symbol::Shared(base) => Value::Immediate(base),
                     Symbol::Relocated => return Err(self.wrong_operand(&address.base, "an address")),
                 },
             },

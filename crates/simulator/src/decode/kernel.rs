@@ -46,7 +46,7 @@ pub(super) fn decode<'a>(
     let dynamic_align = collected.dynamic.iter().map(|(_, variable)| variable.align).max().unwrap_or(1);
     let dynamic_shared_offset = collected.shared.align(dynamic_align);
     for (scope, variable) in &collected.dynamic {
-        context.scopes.declare_variable(*scope, variable.name, Symbol::Offset(dynamic_shared_offset))?;
+        context.scopes.declare_variable(*scope, variable.name, Symbol::Shared(dynamic_shared_offset))?;
     }
 
     let mut instructions = Vec::with_capacity(collected.code.len());
@@ -123,7 +123,7 @@ impl<'a> Collected<'a> {
             return Ok(());
         }
         let offset = self.shared.place(variable.bytes(), variable.align, variable.name)?;
-        context.scopes.declare_variable(scope, variable.name, Symbol::Offset(offset))
+        context.scopes.declare_variable(scope, variable.name, Symbol::Shared(offset))
     }
 
     fn walk(&mut self, body: &'a [Statement<'a>], scope: usize, context: &mut Context<'a>) -> Result<(), PtxError> {

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 pub(super) enum Symbol {
     /// An offset in a state space of the kernel.
     Offset(u64),
+    /// An offset in the CTA's shared memory.
+    Shared(u64),
     /// A module variable, by its index.
     Variable(u32),
     /// A module variable whose initial value contains addresses.

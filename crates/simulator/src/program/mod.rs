@@ -102,7 +102,8 @@ pub enum Operand {
     /// zero upper half). Addresses of shared variables, parameters and local variables are constants too: offsets in
     /// their state space.
     Immediate(u64),
-    /// The address, on the executing GPU, of [`Module::variables`]`[index]` plus an offset.
+    /// The address, on the executing GPU, of [`Module::variables`]`[index]` plus an offset. With [`SHARED_WINDOW`] as
+    /// index: a shared address of the executing CTA, which has the CTA's cluster rank in its upper bits.
     VariableAddress {
         /// Index of the variable.
         index: u32,
@@ -110,6 +111,9 @@ pub enum Operand {
         offset: i64,
     },
 }
+
+/// Index in [`Operand::VariableAddress`] that stands for the executing CTA's shared memory.
+pub const SHARED_WINDOW: u32 = u32::MAX;
 
 /// `[base + offset]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,12 +146,14 @@ pub struct Registers {
     pub values: Vec<[u64; WARP_LANES]>,
     /// Indexed by [`Predicate`]; bit = lane.
     pub predicates: Vec<LaneMask>,
+    /// The carry flag `CC.CF` of each lane.
+    pub carry: LaneMask,
 }
 
 impl Registers {
     /// All zero.
     pub fn new(registers: u32, predicates: u32) -> Self {
-        Self { values: vec![[0; WARP_LANES]; registers as usize], predicates: vec![0; predicates as usize] }
+        Self { values: vec![[0; WARP_LANES]; registers as usize], predicates: vec![0; predicates as usize], carry: 0 }
     }
 
     /// The lanes for which a predicate operand holds.

@@ -878,7 +878,7 @@ pub struct FloatModes {
     pub xor_sign: bool,
     /// `.abs` of three-operand `min` and `max`.
     pub absolute: bool,
-    /// `.relu`: negative results and NaN become 0.
+    /// `.relu`: negative results become 0.
     pub relu: bool,
 }
 

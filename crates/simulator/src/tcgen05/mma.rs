@@ -5,18 +5,16 @@
 //! accumulator rounds once, to nearest even, to f32 or f16. A test that compares with hardware, or asks for more accuracy
 //! than a tensor core has, must allow for that.
 
-use std::ops::Range;
-
-use super::multiply::{Columns, ROWS, multiply};
+use super::multiply::{Columns, multiply};
 use super::operand::decode_cells;
 use super::scale::ScaleOperand;
 use super::{
-    AccumulatorFormat, DataPath, InstructionDescriptor, InstructionDescriptorError, Major, MatrixDescriptor,
-    MatrixDescriptorError, OperandError, OperandFormat, ScaleError, SharedOperand, Strip,
+    AccumulatorFormat, DataPath, Footprint, InstructionDescriptor, Major, MatrixDescriptor, MmaError, OperandName,
+    SharedOperand, Strip,
 };
 use crate::program::Tcgen05Kind;
-use crate::shared::{SharedRange, SharedReadError, SharedReader};
-use crate::tensor_memory::{TensorAddress, TensorMemory, TensorMemoryError, TensorMemoryOwner, TensorRange};
+use crate::shared::SharedReader;
+use crate::tensor_memory::{TensorAddress, TensorMemory, TensorMemoryOwner, TensorRange};
 
 /// Columns of tensor memory that A's K extent takes: 32 bytes per row.
 const A_COLUMNS: u32 = 8;
@@ -55,181 +53,6 @@ pub enum MmaOperandA {
     TensorMemory(u32),
 }
 
-/// A or B.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OperandName {
-    /// A.
-    A,
-    /// B.
-    B,
-}
-
-/// Why an MMA was refused.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum MmaError {
-    /// `.cta_group`.
-    #[error("cta_group::{cta_group}; legal: 1, 2")]
-    CtaGroup {
-        /// Given.
-        cta_group: u8,
-    },
-    /// Instruction descriptor.
-    #[error(transparent)]
-    InstructionDescriptor(#[from] InstructionDescriptorError),
-    /// Matrix descriptor.
-    #[error("{operand:?}: {source}")]
-    MatrixDescriptor {
-        /// Whose.
-        operand: OperandName,
-        /// What is wrong.
-        source: MatrixDescriptorError,
-    },
-    /// A matrix descriptor that does not go with the instruction descriptor.
-    #[error("{operand:?}: {source}")]
-    Operand {
-        /// Whose.
-        operand: OperandName,
-        /// What is wrong.
-        source: OperandError,
-    },
-    /// A in tensor memory is K-major.
-    #[error("A in tensor memory cannot be transposed (instruction descriptor bit 15)")]
-    TransposedTensorA,
-    /// The packing of 6- and 4-bit elements in tensor memory is not simulated.
-    #[error("A in tensor memory with {format:?} elements is not simulated; 8-, 16- and 32-bit elements are")]
-    PackedTensorA {
-        /// Element type.
-        format: OperandFormat,
-    },
-    /// N that goes with A in shared memory only.
-    #[error("A in tensor memory, cta_group::{cta_group}, M = {m}: N = {n}; N must be a multiple of {step}")]
-    TensorAShape {
-        /// 1 or 2.
-        cta_group: u8,
-        /// M.
-        m: u32,
-        /// N.
-        n: u32,
-        /// What N must be a multiple of.
-        step: u32,
-    },
-    /// Lane of the accumulator's address.
-    #[error("the accumulator starts at lane {lane}; data-path layout {layout} allows {legal:?}")]
-    AccumulatorLane {
-        /// Given.
-        lane: u32,
-        /// The layout's letter.
-        layout: char,
-        /// Lanes allowed.
-        legal: &'static [u32],
-    },
-    /// Lane of A's address.
-    #[error(
-        "A starts at lane {lane} of tensor memory and the accumulator at lane {accumulator}; they must be the same"
-    )]
-    ALane {
-        /// Given.
-        lane: u32,
-        /// The accumulator's.
-        accumulator: u32,
-    },
-    /// Scale addresses given or not.
-    #[error("{kind:?} {} scale addresses", if *.given { "takes no" } else { "needs" })]
-    Scales {
-        /// The instruction's kind.
-        kind: Tcgen05Kind,
-        /// Whether they were given.
-        given: bool,
-    },
-    /// `.scale_vec` or `.blockN`.
-    #[error("{kind:?} with {scale_block} elements to a scale; legal: 32")]
-    ScaleBlock {
-        /// The instruction's kind.
-        kind: Tcgen05Kind,
-        /// Given.
-        scale_block: u8,
-    },
-    /// Lane of a scale address.
-    #[error(
-        "the scales of {operand:?} have address {address:#010x}: the lane must be 0 (bits 30..32 may repeat the scale id, \
-         which is {scale_id})"
-    )]
-    ScaleAddress {
-        /// Whose.
-        operand: OperandName,
-        /// Given.
-        address: u32,
-        /// Of the instruction descriptor.
-        scale_id: u8,
-    },
-    /// CTAs given to [`Mma::execute`].
-    #[error("an MMA of cta_group::{cta_group} was given {given} CTAs")]
-    CtaCount {
-        /// 1 or 2.
-        cta_group: u8,
-        /// Given.
-        given: usize,
-    },
-    /// Shared memory refused a read.
-    #[error("{operand:?} of CTA {cta} of the group: {source}")]
-    Shared {
-        /// Operand read.
-        operand: OperandName,
-        /// 0 or 1.
-        cta: usize,
-        /// What is wrong.
-        source: SharedReadError,
-    },
-    /// Tensor memory refused an access.
-    #[error("{what} of CTA {cta} of the group: {source}")]
-    TensorMemory {
-        /// Matrix accessed.
-        what: &'static str,
-        /// 0 or 1.
-        cta: usize,
-        /// What is wrong.
-        source: TensorMemoryError,
-    },
-    /// Scales were refused.
-    #[error("scales of {operand:?} of CTA {cta} of the group: {source}")]
-    Scale {
-        /// Whose.
-        operand: OperandName,
-        /// 0 or 1.
-        cta: usize,
-        /// What is wrong.
-        source: ScaleError,
-    },
-}
-
-/// What an operation touches in one CTA.
-#[derive(Debug, Clone, Default)]
-pub struct Footprint {
-    /// Shared bytes read.
-    pub shared_reads: Vec<SharedRange>,
-    /// Tensor memory read.
-    pub tensor_reads: Vec<TensorRange>,
-    /// Tensor memory written.
-    pub tensor_writes: Vec<TensorRange>,
-}
-
-impl Footprint {
-    /// Empties the lists and keeps their memory.
-    pub fn clear(&mut self) {
-        self.shared_reads.clear();
-        self.tensor_reads.clear();
-        self.tensor_writes.clear();
-    }
-
-    /// Adds a range read from shared memory; one that continues the previous is merged with it.
-    pub(super) fn add_shared_read(&mut self, range: Range<u32>) {
-        match self.shared_reads.last_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => self.shared_reads.push(range),
-        }
-    }
-}
-
 /// One CTA that takes part: the issuing one, or even then odd of the pair.
 pub struct MmaCta<'a, S: SharedReader + ?Sized> {
     /// Its shared memory.
@@ -247,7 +70,7 @@ pub struct MmaScratch {
     a: Vec<f64>,
     /// K rows of B, N each.
     b: Vec<f64>,
-    /// Sums of a few rows.
+    /// Sums of one row.
     sums: Vec<f64>,
     a_scales: Vec<f64>,
     b_scales: Vec<f64>,
@@ -258,7 +81,7 @@ impl MmaScratch {
         let (rows, n, k) = (rows as usize, instruction.n as usize, instruction.k as usize);
         self.a.resize(rows * k, 0.0);
         self.b.resize(k * n, 0.0);
-        self.sums.resize(ROWS * n, 0.0);
+        self.sums.resize(n, 0.0);
         self.a_scales.resize(rows, 0.0);
         self.b_scales.resize(n, 0.0);
     }
@@ -475,32 +298,28 @@ impl Mma {
     ) -> Result<(), MmaError> {
         let TensorRange { lanes, columns } = self.accumulator_range(strip);
         let (n, k) = (self.instruction.n as usize, self.instruction.k as usize);
-        let (first, count) = (strip.columns.start as usize, strip.columns.len());
         let disabled = &self.disable_output_lane[cta * 4..][..4];
-        for row in strip.rows.clone().step_by(ROWS) {
-            let a = &scratch.a[row as usize * k..][..ROWS * k];
-            let b = Columns { values: &scratch.b, stride: n, first, count };
-            multiply(a, k, b, &mut scratch.sums);
-            for (index, sums) in scratch.sums.chunks_exact_mut(count).take(ROWS).enumerate() {
-                let lane = lanes.start + row - strip.rows.start + index as u32;
-                if disabled[lane as usize / 32] >> (lane % 32) & 1 == 1 {
-                    continue;
-                }
-                if self.scales.is_some() {
-                    let a_scale = scratch.a_scales[row as usize + index];
-                    for (sum, b_scale) in sums.iter_mut().zip(&scratch.b_scales[first..]) {
-                        *sum *= a_scale * b_scale;
-                    }
-                }
-                if self.enable_input_d {
-                    memory.row(lane, columns.clone()).map_err(|source| MmaError::TensorMemory {
-                        what: "D",
-                        cta,
-                        source,
-                    })?;
-                }
-                self.accumulate(memory.row_mut(lane, columns.clone()), sums);
+        let b = Columns { values: &scratch.b, stride: n, first: strip.columns.start as usize };
+        let sums = &mut scratch.sums[..strip.columns.len()];
+        for (lane, row) in lanes.zip(strip.rows.start as usize..) {
+            if disabled[lane as usize / 32] >> (lane % 32) & 1 == 1 {
+                continue;
             }
+            multiply(&scratch.a[row * k..][..k], b, sums);
+            if self.scales.is_some() {
+                let a_scale = scratch.a_scales[row];
+                for (sum, b_scale) in sums.iter_mut().zip(&scratch.b_scales[b.first..]) {
+                    *sum *= a_scale * b_scale;
+                }
+            }
+            if self.enable_input_d {
+                memory.row(lane, columns.clone()).map_err(|source| MmaError::TensorMemory {
+                    what: "D",
+                    cta,
+                    source,
+                })?;
+            }
+            self.accumulate(memory.row_mut(lane, columns.clone()), sums);
         }
         Ok(())
     }

@@ -1,0 +1,314 @@
+//! The bulk-copy engine: TMA and linear copies between global and shared memory, through the async proxy.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use super::{Event, Site};
+use crate::fault::{BulkError, FaultCause};
+use crate::machine::Machine;
+use crate::memory::{AccessKind, AccessProblem, atomic_update};
+use crate::node::TensorMapElement;
+use crate::ordering::AliasAccess;
+use crate::program::{AtomicOperation, ElementType};
+use crate::shared::{SharedRange, SharedReader};
+use crate::tensor_map::{BoxChunk, TensorMap};
+use crate::warp::Resume;
+
+/// Where a load comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum BulkSource {
+    /// A box of a tensor.
+    Tensor { map: Box<TensorMap>, coordinates: Vec<i32> },
+    /// Consecutive bytes.
+    Linear { address: u64 },
+}
+
+/// Where a store goes.
+#[derive(Debug)]
+pub(crate) enum BulkDestination {
+    /// A box of a tensor.
+    Tensor { map: Box<TensorMap>, coordinates: Vec<i32>, reduction: Option<AtomicOperation> },
+    /// Consecutive bytes.
+    Linear { address: u64 },
+}
+
+/// A copy under way.
+#[derive(Debug)]
+pub(crate) enum BulkTransfer {
+    /// Global to shared memory, then `complete_tx`.
+    Load { source: BulkSource, cta: u32, range: SharedRange, barrier_cta: u32, barrier_offset: u32 },
+    /// The reading half of a store.
+    StoreRead {
+        destination: BulkDestination,
+        cta: u32,
+        range: SharedRange,
+        thread: usize,
+        group: u64,
+        writer: (u32, u32),
+        access: AliasAccess,
+    },
+    /// The writing half: it no longer needs the CTA.
+    StoreWrite {
+        destination: BulkDestination,
+        bytes: Vec<u8>,
+        range: SharedRange,
+        cta: u32,
+        thread: usize,
+        group: u64,
+        writer: (u32, u32),
+        access: AliasAccess,
+    },
+}
+
+/// Bulk groups of one thread.
+#[derive(Debug)]
+pub(crate) struct BulkThread {
+    pub(crate) warp: u32,
+    pub(crate) lane: u32,
+    /// Number of the first group in `groups`.
+    first: u64,
+    /// Oldest first; the last one is open.
+    pub(crate) groups: VecDeque<StoreGroup>,
+}
+
+/// Stores between two `commit_group`.
+#[derive(Debug, Default)]
+pub(crate) struct StoreGroup {
+    pub(crate) reads_left: u32,
+    pub(crate) writes_left: u32,
+    /// Shared memory that it reads, until the thread has waited for that.
+    pub(crate) ranges: Vec<SharedRange>,
+    pub(crate) observed: bool,
+}
+
+impl BulkThread {
+    pub(crate) fn new(warp: u32, lane: u32) -> Self {
+        Self { warp, lane, first: 0, groups: VecDeque::from([StoreGroup::default()]) }
+    }
+
+    /// Number of the open group.
+    pub(crate) fn open_group(&self) -> u64 {
+        self.first + self.groups.len() as u64 - 1
+    }
+
+    /// How many of the oldest groups a wait for all but `pending` concerns.
+    pub(crate) fn waited(&self, pending: u32) -> usize {
+        (self.groups.len() - 1).saturating_sub(pending as usize)
+    }
+
+    pub(crate) fn is_done(&self, pending: u32, read: bool) -> bool {
+        let waited = self.waited(pending);
+        self.groups.iter().take(waited).all(|group| group.reads_left == 0 && (read || group.writes_left == 0))
+    }
+
+    /// Forgets groups that are complete and waited for.
+    pub(crate) fn drop_finished(&mut self) {
+        while self.groups.len() > 1 && self.groups[0].observed && self.groups[0].writes_left == 0 {
+            self.groups.pop_front();
+            self.first += 1;
+        }
+    }
+
+    fn group(&mut self, number: u64) -> Option<&mut StoreGroup> {
+        self.groups.get_mut(number.checked_sub(self.first)? as usize)
+    }
+}
+
+fn access(kind: AccessKind, address: u64, bytes: u32, problem: AccessProblem) -> FaultCause {
+    FaultCause::Access { kind, address, bytes, problem }
+}
+
+/// Element type for a reduction into a tensor.
+fn reduction_element(element: TensorMapElement) -> Result<ElementType, FaultCause> {
+    Ok(match element {
+        TensorMapElement::U32 => ElementType::Unsigned(4),
+        TensorMapElement::U64 => ElementType::Unsigned(8),
+        TensorMapElement::Bf16 => ElementType::Bf16,
+        TensorMapElement::F16 => ElementType::F16,
+        TensorMapElement::F32 => ElementType::F32,
+        TensorMapElement::U8 | TensorMapElement::U16 => {
+            return Err(BulkError::Reduction("on 8- and 16-bit integers").into());
+        }
+    })
+}
+
+impl Machine {
+    pub(super) fn step_bulk(&mut self, site: &Site, transfer: BulkTransfer) -> Result<(), FaultCause> {
+        match transfer {
+            BulkTransfer::Load { source, cta, range, barrier_cta, barrier_offset } => {
+                let bytes = range.end - range.start;
+                self.land_load(site, &source, cta, &range)?;
+                let (mbarrier, phase) = self.complete_transactions(barrier_cta, barrier_offset, bytes)?;
+                let target = self.cta_mut(cta);
+                target.shared.shadow.end_bulk_write(&range, mbarrier, phase);
+                target.operations -= 1;
+                if barrier_cta != cta {
+                    self.cta_mut(barrier_cta).operations -= 1;
+                }
+                self.counters[site.launch.gpu as usize].tma_bytes += u64::from(bytes);
+            }
+            BulkTransfer::StoreRead { destination, cta, range, thread, group, writer, access } => {
+                let mut bytes = vec![0; (range.end - range.start) as usize];
+                let state = self.cta_mut(cta);
+                state.shared.read(range.start, &mut bytes)?;
+                if let Some(group) = state.bulk[thread].group(group) {
+                    group.reads_left -= 1;
+                }
+                self.wake_bulk_waiters(cta);
+                site.launch.operations.fetch_add(1, Ordering::Relaxed);
+                let write = BulkTransfer::StoreWrite { destination, bytes, range, cta, thread, group, writer, access };
+                let due = self.now + self.random.latency();
+                self.events.push(due, Event::Bulk(Box::new((site.clone(), write))));
+            }
+            BulkTransfer::StoreWrite { destination, bytes, range, cta, thread, group, writer, access } => {
+                self.land_store(site, &destination, &bytes, &range, writer, &access)?;
+                site.launch.operations.fetch_sub(1, Ordering::Relaxed);
+                // The CTA may have exited, and its slot be another's, by now.
+                if let Some(state) = self.ctas.try_get_mut(cta)
+                    && state.uid == access.cta
+                {
+                    if let Some(group) = state.bulk[thread].group(group) {
+                        group.writes_left -= 1;
+                    }
+                    state.bulk[thread].drop_finished();
+                    self.wake_bulk_waiters(cta);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wake_bulk_waiters(&mut self, cta: u32) {
+        let waiters = std::mem::take(&mut self.cta_mut(cta).bulk_waiters);
+        for token in waiters {
+            self.wake(token, Resume::Retry);
+        }
+    }
+
+    fn land_load(&mut self, site: &Site, source: &BulkSource, cta: u32, range: &SharedRange) -> Result<(), FaultCause> {
+        match source {
+            BulkSource::Linear { address } => {
+                let bytes = range.end - range.start;
+                let chunk = BoxChunk { shared_offset: 0, global: Some(*address), bytes };
+                self.land_chunk(site, chunk, cta, range.start, &[0; 16])
+            }
+            BulkSource::Tensor { map, coordinates } => {
+                let fill = map.fill();
+                let mut result = Ok(());
+                map.for_each_chunk(coordinates, range.start, |chunk| {
+                    if result.is_ok() {
+                        result = self.land_chunk(site, chunk, cta, range.start, &fill);
+                    }
+                })?;
+                result
+            }
+        }
+    }
+
+    fn land_chunk(
+        &mut self,
+        site: &Site,
+        chunk: BoxChunk,
+        cta: u32,
+        start: u32,
+        fill: &[u8; 16],
+    ) -> Result<(), FaultCause> {
+        let mut buffer = [0; 256];
+        let gpu = site.launch.gpu;
+        let mut done = 0;
+        while done < chunk.bytes {
+            let length = (chunk.bytes - done).min(buffer.len() as u32);
+            let piece = &mut buffer[..length as usize];
+            match chunk.global {
+                Some(address) => {
+                    let address = address + u64::from(done);
+                    let fail = |problem| access(AccessKind::BulkRead, address, length, problem);
+                    let place = self.memory.locate(gpu, address, length.into()).map_err(fail)?;
+                    let physical = self.memory.physical(place.memory);
+                    physical.bytes.read(place.offset, piece).map_err(|hole| {
+                        fail(AccessProblem::Uninitialised { first: address + (hole - place.offset) })
+                    })?;
+                    let owner = physical.gpu;
+                    self.count_read(gpu, owner, length.into());
+                }
+                None => piece.iter_mut().zip(fill.iter().cycle()).for_each(|(byte, fill)| *byte = *fill),
+            }
+            let at = start + chunk.shared_offset + done;
+            let piece = &buffer[..length as usize];
+            if self.cta_mut(cta).shared.bytes.write(at.into(), piece) {
+                self.wake_shared_watchers(cta, at, length);
+            }
+            done += length;
+        }
+        Ok(())
+    }
+
+    fn land_store(
+        &mut self,
+        site: &Site,
+        destination: &BulkDestination,
+        bytes: &[u8],
+        range: &SharedRange,
+        writer: (u32, u32),
+        alias: &AliasAccess,
+    ) -> Result<(), FaultCause> {
+        let gpu = site.launch.gpu;
+        let mut put = |address: u64, piece: &[u8], reduce: Option<(AtomicOperation, ElementType)>| {
+            let length = piece.len() as u32;
+            let fail = |problem| access(AccessKind::BulkWrite, address, length, problem);
+            let place = self.memory.locate(gpu, address, length.into()).map_err(fail)?;
+            let physical = self.memory.physical_mut(place.memory);
+            let watched = match reduce {
+                None => physical.bytes.write(place.offset, piece),
+                Some((operation, element)) => {
+                    let width = element.bytes();
+                    let mut watched = false;
+                    for (index, value) in piece.chunks_exact(width as usize).enumerate() {
+                        let offset = place.offset + index as u64 * u64::from(width);
+                        let first = address + index as u64 * u64::from(width);
+                        let old = physical
+                            .bytes
+                            .load(offset, width)
+                            .ok_or_else(|| fail(AccessProblem::Uninitialised { first }))?;
+                        let mut word = [0; 8];
+                        word[..value.len()].copy_from_slice(value);
+                        let new = atomic_update(operation, element, old, 0, u64::from_le_bytes(word))?;
+                        watched |= physical.bytes.store(offset, width, new);
+                    }
+                    watched
+                }
+            };
+            let (owner, multicast) = (physical.gpu, physical.multicast);
+            self.count_write(gpu, owner, length.into());
+            if owner == gpu {
+                let sectors = ((address + u64::from(length) - 1) >> 5) - (address >> 5) + 1;
+                self.counters[gpu as usize].global_sectors_written += sectors;
+            }
+            if watched {
+                self.wake_global_watchers(place, length.into());
+            }
+            if multicast {
+                let access = AliasAccess { now: self.now, ..*alias };
+                self.alias.write(place, length.into(), false, &access, writer);
+            }
+            Ok::<(), FaultCause>(())
+        };
+        match destination {
+            BulkDestination::Linear { address } => put(*address, bytes, None),
+            BulkDestination::Tensor { map, coordinates, reduction } => {
+                let reduce = match reduction {
+                    Some(operation) => Some((*operation, reduction_element(map.element())?)),
+                    None => None,
+                };
+                let mut result = Ok(());
+                map.for_each_chunk(coordinates, range.start, |chunk| {
+                    if let (Ok(()), Some(address)) = (&result, chunk.global) {
+                        let start = chunk.shared_offset as usize;
+                        result = put(address, &bytes[start..start + chunk.bytes as usize], reduce);
+                    }
+                })?;
+                result
+            }
+        }
+    }
+}

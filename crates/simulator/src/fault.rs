@@ -1,0 +1,366 @@
+//! What ends a run: an instruction that hardware leaves undefined, or a wait that nobody can satisfy.
+
+use std::fmt;
+
+use crate::deadlock::DeadlockReport;
+use crate::mbarrier::MbarrierError;
+use crate::memory::{AccessKind, AccessProblem, AtomicError};
+use crate::multimem::MultimemError;
+use crate::named_barrier::BarrierError;
+use crate::node::GpuId;
+use crate::ordering::OrderingError;
+use crate::program::{Kernel, LaneMask};
+use crate::shared::SharedReadError;
+use crate::tcgen05::{CopyError, MmaError, RegisterTransferError};
+use crate::tensor_map::TensorMapError;
+use crate::tensor_memory::TensorMemoryError;
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Fault {
+    /// An instruction did what the ISA leaves undefined.
+    #[error("{0}")]
+    Instruction(Box<InstructionFault>),
+    /// Nothing can go on.
+    #[error("{0}")]
+    Deadlock(Box<DeadlockReport>),
+    /// A copy or fill that the host enqueued was refused.
+    #[error("copy of {bytes} bytes enqueued on GPU {}, stream {stream}, at {address:#x}: {problem}", .gpu.0)]
+    Copy {
+        /// GPU.
+        gpu: GpuId,
+        /// Stream.
+        stream: u32,
+        /// Offending address.
+        address: u64,
+        /// Length.
+        bytes: u64,
+        /// What is wrong.
+        problem: AccessProblem,
+    },
+}
+
+/// An undefined instruction and where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InstructionFault {
+    /// Kernel name.
+    pub kernel: String,
+    /// 1-based line in the PTX text.
+    pub line: u32,
+    /// That line.
+    pub source: String,
+    /// Executing GPU.
+    pub gpu: GpuId,
+    /// CTA in its grid.
+    pub cta: [u32; 3],
+    /// Warp in its CTA.
+    pub warp: u32,
+    /// Lanes concerned.
+    pub lanes: LaneMask,
+    /// What is wrong.
+    pub cause: FaultCause,
+}
+
+impl fmt::Display for InstructionFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.cta;
+        write!(
+            f,
+            "kernel `{}`, PTX line {}: `{}`\n  GPU {}, CTA ({x},{y},{z}), warp {}, {}: {}",
+            self.kernel,
+            self.line,
+            self.source,
+            self.gpu.0,
+            self.warp,
+            Lanes(self.lanes),
+            self.cause
+        )
+    }
+}
+
+/// Writes lanes as `lane 3` or `lanes 0x0000ffff`.
+pub(crate) struct Lanes(pub(crate) LaneMask);
+
+impl fmt::Display for Lanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.count_ones() {
+            1 => write!(f, "lane {}", self.0.trailing_zeros()),
+            _ => write!(f, "lanes {:#010x}", self.0),
+        }
+    }
+}
+
+/// What is wrong with an instruction.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum FaultCause {
+    /// A memory access.
+    #[error("{kind} of {bytes} bytes at {address:#x}: {problem}")]
+    Access {
+        /// What kind.
+        kind: AccessKind,
+        /// Where.
+        address: u64,
+        /// How many bytes.
+        bytes: u32,
+        /// What is wrong.
+        problem: AccessProblem,
+    },
+    /// Ordering.
+    #[error(transparent)]
+    Ordering(#[from] OrderingError),
+    /// An mbarrier.
+    #[error(transparent)]
+    Mbarrier(#[from] MbarrierError),
+    /// A barrier.
+    #[error(transparent)]
+    Barrier(#[from] BarrierError),
+    /// Lanes that are not together.
+    #[error(transparent)]
+    Convergence(#[from] ConvergenceError),
+    /// An atomic that PTX does not have.
+    #[error(transparent)]
+    Atomic(#[from] AtomicError),
+    /// A multimem operation that PTX does not have.
+    #[error(transparent)]
+    Multimem(#[from] MultimemError),
+    /// A tensor map.
+    #[error(transparent)]
+    TensorMap(#[from] TensorMapError),
+    /// A bulk copy.
+    #[error(transparent)]
+    Bulk(#[from] BulkError),
+    /// Tensor memory.
+    #[error(transparent)]
+    TensorMemory(#[from] TensorMemoryError),
+    /// `tcgen05.mma`.
+    #[error(transparent)]
+    Mma(#[from] MmaError),
+    /// `tcgen05.cp`.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// `tcgen05.ld` or `tcgen05.st`.
+    #[error(transparent)]
+    RegisterTransfer(#[from] RegisterTransferError),
+    /// Shared memory as a tensor-core operand.
+    #[error(transparent)]
+    SharedRead(#[from] SharedReadError),
+    /// tcgen05 rules that concern the CTA.
+    #[error(transparent)]
+    Tcgen05(#[from] Tcgen05Error),
+    /// `trap`.
+    #[error("trap")]
+    Trap,
+    /// `brx.idx` out of range.
+    #[error("brx.idx: index {index} of {targets} targets")]
+    BranchIndex {
+        /// Given.
+        index: u64,
+        /// Targets.
+        targets: usize,
+    },
+    /// `bra.uni` by lanes that disagree.
+    #[error("bra.uni: lanes disagree (they jump: {taken:#010x} of {lanes:#010x})")]
+    NotUniform {
+        /// Lanes that jump.
+        taken: LaneMask,
+        /// Lanes that execute.
+        lanes: LaneMask,
+    },
+    /// Endless loop.
+    #[error(
+        "this warp runs in circles: {instructions} instructions of the node without any change of memory or barriers"
+    )]
+    Spinning {
+        /// Instructions since the last change.
+        instructions: u64,
+    },
+    /// `cp.async.bulk` left behind.
+    #[error(
+        "the thread exits while a bulk store still reads the CTA's shared memory: cp.async.bulk.wait_group.read is missing"
+    )]
+    ExitWithBulkReads,
+    /// Something asynchronous still targets an exited CTA.
+    #[error("the CTA exits while {operations} asynchronous operations on its shared memory are still under way")]
+    ExitWithPendingOperations {
+        /// How many.
+        operations: u32,
+    },
+    /// Tensor memory left behind.
+    #[error("the CTA exits without tcgen05.dealloc of tensor memory columns {columns:?}")]
+    TensorMemoryNotFreed {
+        /// Columns.
+        columns: Vec<std::ops::Range<u32>>,
+    },
+    /// Not supported by the simulator.
+    #[error("the simulator does not execute {0}")]
+    Unsupported(&'static str),
+}
+
+/// Lanes that should be together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConvergenceError {
+    /// `.aligned` by part of a warp.
+    #[error(
+        ".aligned instruction reached by lanes {lanes:#010x} of a warp whose live lanes are {live:#010x}: all must execute it together"
+    )]
+    NotAligned {
+        /// Executing lanes.
+        lanes: LaneMask,
+        /// Lanes that have not exited.
+        live: LaneMask,
+    },
+    /// Lanes with different member masks.
+    #[error("lanes give different member masks ({first:#010x} and {other:#010x})")]
+    MembersDisagree {
+        /// One.
+        first: LaneMask,
+        /// Another.
+        other: LaneMask,
+    },
+    /// A lane outside its own mask.
+    #[error("lanes {lanes:#010x} execute with a member mask {members:#010x} that does not hold them all")]
+    NotAMember {
+        /// Executing lanes.
+        lanes: LaneMask,
+        /// Mask.
+        members: LaneMask,
+    },
+    /// Operand that must be the same in all lanes.
+    #[error("operand `{operand}` must be the same in all lanes, but is {first:#x} in one and {other:#x} in another")]
+    OperandDiffers {
+        /// Which.
+        operand: &'static str,
+        /// One value.
+        first: u64,
+        /// Another.
+        other: u64,
+    },
+}
+
+/// Rules of `cp.async.bulk`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BulkError {
+    /// Shared address alignment.
+    #[error("the shared address {address:#x} must be a multiple of {required}")]
+    SharedAlignment {
+        /// Given.
+        address: u32,
+        /// Wanted.
+        required: u32,
+    },
+    /// Global address alignment.
+    #[error("the global address {address:#x} must be a multiple of 16")]
+    GlobalAlignment {
+        /// Given.
+        address: u64,
+    },
+    /// Size.
+    #[error("the size {bytes} must be a positive multiple of 16")]
+    Size {
+        /// Given.
+        bytes: u32,
+    },
+    /// Coordinates.
+    #[error("{given} coordinates for a tensor map of {rank} dimensions")]
+    Rank {
+        /// Given.
+        given: usize,
+        /// Wanted.
+        rank: usize,
+    },
+    /// Destination and mbarrier in different CTAs.
+    #[error(
+        "destination in CTA {destination} but mbarrier in CTA {barrier}: without .cta_group::2 both must be in the same CTA"
+    )]
+    BarrierElsewhere {
+        /// Rank of the destination.
+        destination: u32,
+        /// Rank of the mbarrier.
+        barrier: u32,
+    },
+    /// Mask names absent CTAs.
+    #[error("the multicast mask {mask:#x} names CTAs outside a cluster of {ctas}, or none")]
+    Mask {
+        /// Given.
+        mask: u64,
+        /// CTAs of the cluster.
+        ctas: u32,
+    },
+    /// A reduction on the fly that is not supported.
+    #[error("cp.reduce.async.bulk {0} is not executed by the simulator")]
+    Reduction(&'static str),
+}
+
+/// Rules of `tcgen05` that concern the CTA and its pair.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Tcgen05Error {
+    /// No pair.
+    #[error("cta_group::2 needs a cluster with an even number of CTAs; this one has {ctas}")]
+    NoPair {
+        /// CTAs of the cluster.
+        ctas: u32,
+    },
+    /// The peer is gone.
+    #[error("cta_group::2: the other CTA of the pair (rank {peer}) has exited")]
+    PeerExited {
+        /// Its rank.
+        peer: u32,
+    },
+    /// Allocation after giving up the right.
+    #[error("tcgen05.alloc after tcgen05.relinquish_alloc_permit")]
+    PermitRelinquished,
+    /// Freed while in use.
+    #[error("tcgen05.dealloc of columns {columns:?} while a tcgen05 operation on them has not completed")]
+    DeallocateInUse {
+        /// Columns.
+        columns: std::ops::Range<u32>,
+    },
+    /// Mixed groups.
+    #[error(
+        "the CTA used cta_group::{earlier} before and uses cta_group::{given} now: all tcgen05 instructions of a kernel must use the same"
+    )]
+    GroupsMixed {
+        /// First use.
+        earlier: u8,
+        /// This use.
+        given: u8,
+    },
+}
+
+/// A failure inside an instruction, before its place is known.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) cause: FaultCause,
+    /// Lanes concerned, where fewer than all that execute.
+    pub(crate) lanes: Option<LaneMask>,
+}
+
+/// Boxed, since it ends the run and should not widen every result.
+pub(crate) type Fail = Box<Failure>;
+
+impl<E: Into<FaultCause>> From<E> for Box<Failure> {
+    fn from(error: E) -> Self {
+        Box::new(Failure { cause: error.into(), lanes: None })
+    }
+}
+
+/// Names one lane in a failure.
+pub(crate) fn at_lane(lane: usize, cause: impl Into<FaultCause>) -> Box<Failure> {
+    Box::new(Failure { cause: cause.into(), lanes: Some(1 << lane) })
+}
+
+/// An access failure in one lane.
+pub(crate) fn access_failure(
+    lane: usize,
+    kind: AccessKind,
+    address: u64,
+    bytes: u32,
+    problem: AccessProblem,
+) -> Box<Failure> {
+    at_lane(lane, FaultCause::Access { kind, address, bytes, problem })
+}
+
+/// The PTX line of an instruction, trimmed.
+pub(crate) fn source_line(kernel: &Kernel, line: u32) -> String {
+    kernel.source.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").trim().to_string()
+}

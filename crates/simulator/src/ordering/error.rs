@@ -1,0 +1,185 @@
+//! What a missing fence or wait is reported as.
+
+use std::fmt;
+
+/// A warp of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Actor {
+    /// Rank of its CTA in the cluster.
+    pub cta_rank: u32,
+    /// Index in its CTA.
+    pub warp: u32,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "warp {} of cluster CTA {}", self.warp, self.cta_rank)
+    }
+}
+
+/// An access that nothing orders after an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OrderingError {
+    /// Generic write, then a generic access by another warp.
+    #[error(
+        "data race in shared memory at {offset:#x}: {writer} wrote it and this warp has not synchronised with it since"
+    )]
+    UnsynchronisedWrite {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// Who wrote.
+        writer: Actor,
+    },
+    /// Generic read, then a write by another warp.
+    #[error(
+        "data race in shared memory at {offset:#x}: {reader} read it and this warp, which overwrites it, has not synchronised with it since"
+    )]
+    UnsynchronisedRead {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// Who read.
+        reader: Actor,
+    },
+    /// Generic write, then an access through the async proxy.
+    #[error(
+        "fence.proxy.async is missing: {writer} wrote shared memory at {offset:#x} through the generic proxy, and the async proxy now accesses it (PTX ISA, proxies)"
+    )]
+    MissingProxyFence {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// Who wrote.
+        writer: Actor,
+    },
+    /// An asynchronous write is still on its way.
+    #[error(
+        "shared memory at {offset:#x} is the destination of a bulk copy that is still in flight: wait for its mbarrier first"
+    )]
+    BulkWriteInFlight {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+    },
+    /// An asynchronous write landed, but this warp has not waited for it.
+    #[error(
+        "shared memory at {offset:#x} is the destination of a bulk copy whose mbarrier phase this warp has not observed: the bytes may not have arrived"
+    )]
+    BulkWriteNotObserved {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+    },
+    /// A tensor-core operation may still read what is overwritten.
+    #[error(
+        "shared memory at {offset:#x} is overwritten while a tcgen05 operation of {issuer} may still read it: wait for a tcgen05.commit that covers the operation"
+    )]
+    TensorReadPending {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// Who issued the operation.
+        issuer: Actor,
+    },
+    /// A bulk store may still read what is overwritten.
+    #[error(
+        "shared memory at {offset:#x} is overwritten while a bulk store of {issuer} may still read it: cp.async.bulk.wait_group.read (and a barrier towards the other warps) is missing"
+    )]
+    BulkReadPending {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// Who issued the store.
+        issuer: Actor,
+    },
+    /// An mbarrier initialised by a warp that this one has not synchronised with.
+    #[error(
+        "the mbarrier at {offset:#x} was initialised by {writer}, and this warp has not synchronised with it since"
+    )]
+    MbarrierInitNotOrdered {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// Who initialised it.
+        writer: Actor,
+    },
+    /// An mbarrier initialised without a fence towards the async proxy.
+    #[error(
+        "the mbarrier at {offset:#x} is used by an asynchronous operation, but {writer} executed no fence.mbarrier_init or fence.proxy.async after mbarrier.init"
+    )]
+    MbarrierInitNotFenced {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// Who initialised it.
+        writer: Actor,
+    },
+    /// Tensor memory written by an operation whose completion was not observed.
+    #[error(
+        "tensor memory column {column} was written by a tcgen05 operation of {issuer} whose completion this warp has not observed: wait on an mbarrier that a later tcgen05.commit arrives on"
+    )]
+    CommitNotObserved {
+        /// Column.
+        column: u32,
+        /// Who issued the operation.
+        issuer: Actor,
+    },
+    /// Observed, but not fenced.
+    #[error(
+        "tcgen05.fence::after_thread_sync is missing: this warp learnt that the tcgen05 operations of {issuer} on tensor memory column {column} are done, but has executed no fence since"
+    )]
+    MissingAfterThreadSync {
+        /// Column.
+        column: u32,
+        /// The other warp.
+        issuer: Actor,
+    },
+    /// An operation overwrites what a `tcgen05.ld` may still read.
+    #[error(
+        "tensor memory column {column} is overwritten, but {reader} has executed no tcgen05.wait::ld after its tcgen05.ld of it"
+    )]
+    MissingWaitLoad {
+        /// Column.
+        column: u32,
+        /// Who loads.
+        reader: Actor,
+    },
+    /// A `tcgen05.st` may not have landed.
+    #[error(
+        "tensor memory column {column} is accessed, but {writer} has executed no tcgen05.wait::st after its tcgen05.st to it"
+    )]
+    MissingWaitStore {
+        /// Column.
+        column: u32,
+        /// Who stores.
+        writer: Actor,
+    },
+    /// Waited, but not fenced.
+    #[error(
+        "tcgen05.fence::before_thread_sync is missing: {other} accessed tensor memory column {column} and executed no fence between its tcgen05.wait and its arrival"
+    )]
+    MissingBeforeThreadSync {
+        /// Column.
+        column: u32,
+        /// The other warp.
+        other: Actor,
+    },
+    /// Nothing told this warp.
+    #[error(
+        "tensor memory column {column} was accessed by {other}, and this warp has observed no arrival of it since: a barrier is missing"
+    )]
+    TensorAccessNotOrdered {
+        /// Column.
+        column: u32,
+        /// The other warp.
+        other: Actor,
+    },
+    /// Unicast and multicast accesses without an alias fence.
+    #[error(
+        "fence.proxy.alias is missing: the bytes at {address:#x} were written through {written} address by CTA {writer_cta:?} of GPU {writer_gpu}, and are read through {read} address (PTX ISA, proxies)"
+    )]
+    MissingAliasFence {
+        /// The address read.
+        address: u64,
+        /// How they were written.
+        written: &'static str,
+        /// How they are read.
+        read: &'static str,
+        /// Writing GPU.
+        writer_gpu: u32,
+        /// Writing CTA.
+        writer_cta: [u32; 3],
+    },
+}

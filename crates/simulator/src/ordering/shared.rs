@@ -1,0 +1,382 @@
+//! Shadow of one CTA's shared memory: who wrote and read each piece last, through which proxy.
+//!
+//! Generic accesses are stamped per 4 bytes with the accessing warp's epoch, after FastTrack (Flanagan and Freund, 2009):
+//! a full read set is kept only where several unordered warps read. Accesses through the async proxy come in multiples
+//! of 16 bytes and are stamped per 16. Both are allocated per page, so that a stage that only TMA and the tensor core
+//! touch pays for neither generic stamps nor unused pages.
+
+use super::knowledge::Clock;
+use super::{Actor, OrderingError, WarpOrder};
+use crate::shared::SharedRange;
+
+const PAGE_SHIFT: u32 = 10;
+const GENERIC_SHIFT: u32 = 2;
+const ASYNC_SHIFT: u32 = 4;
+const GENERIC_CELLS: usize = 1 << (PAGE_SHIFT - GENERIC_SHIFT);
+const ASYNC_CELLS: usize = 1 << (PAGE_SHIFT - ASYNC_SHIFT);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    None,
+    /// A warp's access at an epoch.
+    Epoch,
+    /// The same by a strong (atomic, volatile, relaxed...) access, which races with nothing.
+    Strong,
+    /// Several unordered readers: `value` indexes the read sets.
+    Set,
+    /// A bulk write that has not landed.
+    InFlight,
+    /// A bulk write that completed in a phase of an mbarrier: `actor` is the mbarrier, `value` the phase.
+    Phase,
+    /// A read by a tcgen05 operation: `value` is its number.
+    Operation,
+    /// A read by a bulk store that nobody has waited for.
+    BulkPending,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Stamp {
+    kind: Kind,
+    actor: u16,
+    value: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct GenericCell {
+    write: Stamp,
+    read: Stamp,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct AsyncCell {
+    write: Stamp,
+    read: Stamp,
+}
+
+#[derive(Debug, Default)]
+struct Page {
+    generic: Option<Box<[GenericCell; GENERIC_CELLS]>>,
+    asynchronous: Option<Box<[AsyncCell; ASYNC_CELLS]>>,
+}
+
+/// Who reads through the async proxy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AsyncReader {
+    /// A tcgen05 operation of the issuing warp, by number.
+    Operation(u32),
+    /// A bulk store of the issuing warp.
+    BulkStore,
+}
+
+/// The shadow.
+#[derive(Debug)]
+pub(crate) struct SharedShadow {
+    pages: Vec<Page>,
+    read_sets: Vec<Clock>,
+    free_sets: Vec<u32>,
+    warps_per_cta: u32,
+}
+
+impl SharedShadow {
+    pub(crate) fn new(bytes: u32, warps_per_cta: u32) -> Self {
+        let pages = (bytes >> PAGE_SHIFT) as usize + 1;
+        Self {
+            pages: std::iter::repeat_with(Page::default).take(pages).collect(),
+            read_sets: Vec::new(),
+            free_sets: Vec::new(),
+            warps_per_cta,
+        }
+    }
+
+    fn actor(&self, actor: u16) -> Actor {
+        Actor { cta_rank: u32::from(actor) / self.warps_per_cta, warp: u32::from(actor) % self.warps_per_cta }
+    }
+
+    /// Checks a generic read against what the async proxy writes.
+    fn check_async_write(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
+        match stamp.kind {
+            Kind::InFlight => Err(OrderingError::BulkWriteInFlight { offset }),
+            Kind::Phase if order.known.phases.get(stamp.actor.into()) <= stamp.value => {
+                Err(OrderingError::BulkWriteNotObserved { offset })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks a write, of either proxy, against what the async proxy reads.
+    fn check_async_read(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
+        let issuer = self.actor(stamp.actor);
+        match stamp.kind {
+            Kind::Operation if order.known.commits.get(stamp.actor.into()) < stamp.value => {
+                Err(OrderingError::TensorReadPending { offset, issuer })
+            }
+            Kind::BulkPending => Err(OrderingError::BulkReadPending { offset, issuer }),
+            Kind::Epoch if order.known.generic.get(stamp.actor.into()) < stamp.value => {
+                Err(OrderingError::BulkReadPending { offset, issuer })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_generic_write(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
+        if stamp.kind == Kind::Epoch && order.known.generic.get(stamp.actor.into()) < stamp.value {
+            return Err(OrderingError::UnsynchronisedWrite { offset, writer: self.actor(stamp.actor) });
+        }
+        Ok(())
+    }
+
+    fn check_generic_read(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
+        let late = |actor: u32, epoch: u32| order.known.generic.get(actor) < epoch;
+        let reader = match stamp.kind {
+            Kind::Epoch if late(stamp.actor.into(), stamp.value) => Some(stamp.actor),
+            Kind::Set => {
+                let set = &self.read_sets[stamp.value as usize];
+                set.iter().find(|&(actor, epoch)| late(actor, epoch)).map(|(actor, _)| actor as u16)
+            }
+            _ => None,
+        };
+        match reader {
+            Some(reader) => Err(OrderingError::UnsynchronisedRead { offset, reader: self.actor(reader) }),
+            None => Ok(()),
+        }
+    }
+
+    /// A generic load of one lane. `strong` accesses race with nothing.
+    #[inline]
+    pub(crate) fn load(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        strong: bool,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
+        let (mut at, end) = (offset, offset + bytes);
+        while at < end {
+            let page_index = (at >> PAGE_SHIFT) as usize;
+            let within = at & ((1 << PAGE_SHIFT) - 1);
+            if let Some(cells) = &self.pages[page_index].asynchronous {
+                self.check_async_write(cells[(within >> ASYNC_SHIFT) as usize].write, at, order)?;
+            }
+            let index = (within >> GENERIC_SHIFT) as usize;
+            if strong {
+                at = (at | 3) + 1;
+                continue;
+            }
+            let epoch = order.epoch();
+            let mine = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: epoch };
+            let cell = self.generic_cell(page_index, index);
+            if cell.write.kind == Kind::Epoch && cell.write.actor != mine.actor {
+                self.check_generic_write(cell.write, at, order)?;
+            }
+            match cell.read.kind {
+                Kind::Epoch if cell.read.actor != mine.actor => {
+                    if order.known.generic.get(cell.read.actor.into()) >= cell.read.value {
+                        self.set_read(page_index, index, mine);
+                    } else {
+                        let set = self.new_set();
+                        self.read_sets[set as usize].raise(cell.read.actor.into(), cell.read.value);
+                        self.read_sets[set as usize].raise(order.actor, epoch);
+                        self.set_read(page_index, index, Stamp { kind: Kind::Set, actor: 0, value: set });
+                    }
+                }
+                Kind::Set => self.read_sets[cell.read.value as usize].raise(order.actor, epoch),
+                _ => self.set_read(page_index, index, mine),
+            }
+            at = (at | 3) + 1;
+        }
+        Ok(())
+    }
+
+    /// A generic store, or atomic, of one lane.
+    #[inline]
+    pub(crate) fn store(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        strong: bool,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
+        let kind = if strong { Kind::Strong } else { Kind::Epoch };
+        let mine = Stamp { kind, actor: order.actor as u16, value: order.epoch() };
+        let (mut at, end) = (offset, offset + bytes);
+        while at < end {
+            let page_index = (at >> PAGE_SHIFT) as usize;
+            let within = at & ((1 << PAGE_SHIFT) - 1);
+            if let Some(cells) = &self.pages[page_index].asynchronous {
+                let cell = cells[(within >> ASYNC_SHIFT) as usize];
+                self.check_async_write(cell.write, at, order)?;
+                self.check_async_read(cell.read, at, order)?;
+            }
+            let index = (within >> GENERIC_SHIFT) as usize;
+            let cell = self.generic_cell(page_index, index);
+            if !strong {
+                self.check_generic_write(cell.write, at, order)?;
+                self.check_generic_read(cell.read, at, order)?;
+            }
+            if cell.read.kind == Kind::Set {
+                self.recycle(cell.read.value);
+            }
+            let cells = self.pages[page_index].generic.as_mut().expect("just allocated");
+            cells[index] = GenericCell { write: mine, read: Stamp::default() };
+            at = (at | 3) + 1;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn generic_cell(&mut self, page: usize, index: usize) -> GenericCell {
+        self.pages[page].generic.get_or_insert_with(|| Box::new([GenericCell::default(); GENERIC_CELLS]))[index]
+    }
+
+    #[inline]
+    fn set_read(&mut self, page: usize, index: usize, stamp: Stamp) {
+        if let Some(cells) = &mut self.pages[page].generic {
+            cells[index].read = stamp;
+        }
+    }
+
+    fn new_set(&mut self) -> u32 {
+        self.free_sets.pop().unwrap_or_else(|| {
+            self.read_sets.push(Clock::default());
+            self.read_sets.len() as u32 - 1
+        })
+    }
+
+    fn recycle(&mut self, set: u32) {
+        self.read_sets[set as usize].clear();
+        self.free_sets.push(set);
+    }
+
+    /// Checks that the async proxy, on behalf of the issuing warp, sees the generic writes of a range.
+    fn check_proxied(&self, range: &SharedRange, order: &WarpOrder) -> Result<(), OrderingError> {
+        self.each_generic(range, |at, cell| {
+            let write = cell.write;
+            if !matches!(write.kind, Kind::Epoch | Kind::Strong) {
+                return Ok(());
+            }
+            if order.known.generic.get(write.actor.into()) < write.value {
+                return Err(OrderingError::UnsynchronisedWrite { offset: at, writer: self.actor(write.actor) });
+            }
+            if order.known.proxied.get(write.actor.into()) < write.value {
+                return Err(OrderingError::MissingProxyFence { offset: at, writer: self.actor(write.actor) });
+            }
+            Ok(())
+        })
+    }
+
+    fn each_generic(
+        &self,
+        range: &SharedRange,
+        mut check: impl FnMut(u32, &GenericCell) -> Result<(), OrderingError>,
+    ) -> Result<(), OrderingError> {
+        let mut at = range.start;
+        while at < range.end {
+            let page_end = ((at >> PAGE_SHIFT) + 1) << PAGE_SHIFT;
+            if let Some(cells) = &self.pages[(at >> PAGE_SHIFT) as usize].generic {
+                let end = page_end.min(range.end);
+                while at < end {
+                    check(at, &cells[((at & ((1 << PAGE_SHIFT) - 1)) >> GENERIC_SHIFT) as usize])?;
+                    at = (at | 3) + 1;
+                }
+            }
+            at = page_end;
+        }
+        Ok(())
+    }
+
+    fn each_async(&mut self, range: &SharedRange, mut visit: impl FnMut(&mut AsyncCell)) {
+        let mut at = range.start;
+        while at < range.end {
+            let cells = self.pages[(at >> PAGE_SHIFT) as usize]
+                .asynchronous
+                .get_or_insert_with(|| Box::new([AsyncCell::default(); ASYNC_CELLS]));
+            visit(&mut cells[((at & ((1 << PAGE_SHIFT) - 1)) >> ASYNC_SHIFT) as usize]);
+            at = (at | 15) + 1;
+        }
+    }
+
+    fn check_each_async(
+        &self,
+        range: &SharedRange,
+        mut check: impl FnMut(u32, &AsyncCell) -> Result<(), OrderingError>,
+    ) -> Result<(), OrderingError> {
+        let mut at = range.start;
+        while at < range.end {
+            if let Some(cells) = &self.pages[(at >> PAGE_SHIFT) as usize].asynchronous {
+                check(at, &cells[((at & ((1 << PAGE_SHIFT) - 1)) >> ASYNC_SHIFT) as usize])?;
+            }
+            at = (at | 15) + 1;
+        }
+        Ok(())
+    }
+
+    /// A bulk write is issued into a range.
+    pub(crate) fn begin_bulk_write(&mut self, range: &SharedRange, order: &WarpOrder) -> Result<(), OrderingError> {
+        self.check_proxied(range, order)?;
+        self.each_generic(range, |at, cell| self.check_generic_read(cell.read, at, order))?;
+        self.check_each_async(range, |at, cell| {
+            self.check_async_write(cell.write, at, order)?;
+            self.check_async_read(cell.read, at, order)
+        })?;
+        self.forget_generic(range);
+        self.each_async(range, |cell| {
+            *cell = AsyncCell { write: Stamp { kind: Kind::InFlight, actor: 0, value: 0 }, read: Stamp::default() }
+        });
+        Ok(())
+    }
+
+    fn forget_generic(&mut self, range: &SharedRange) {
+        let mut at = range.start;
+        while at < range.end {
+            let page_end = ((at >> PAGE_SHIFT) + 1) << PAGE_SHIFT;
+            let end = page_end.min(range.end);
+            if let Some(cells) = &mut self.pages[(at >> PAGE_SHIFT) as usize].generic {
+                while at < end {
+                    let cell = &mut cells[((at & ((1 << PAGE_SHIFT) - 1)) >> GENERIC_SHIFT) as usize];
+                    if cell.read.kind == Kind::Set {
+                        self.read_sets[cell.read.value as usize].clear();
+                        self.free_sets.push(cell.read.value);
+                    }
+                    *cell = GenericCell::default();
+                    at = (at | 3) + 1;
+                }
+            }
+            at = page_end;
+        }
+    }
+
+    /// A bulk write landed in a range, in a phase of an mbarrier.
+    pub(crate) fn end_bulk_write(&mut self, range: &SharedRange, mbarrier: u32, phase: u32) {
+        let stamp = Stamp { kind: Kind::Phase, actor: mbarrier as u16, value: phase };
+        self.each_async(range, |cell| cell.write = stamp);
+    }
+
+    /// The async proxy reads a range.
+    pub(crate) fn async_read(
+        &mut self,
+        range: &SharedRange,
+        reader: AsyncReader,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
+        self.check_proxied(range, order)?;
+        self.check_each_async(range, |at, cell| self.check_async_write(cell.write, at, order))?;
+        let actor = order.actor as u16;
+        let stamp = match reader {
+            AsyncReader::Operation(number) => Stamp { kind: Kind::Operation, actor, value: number },
+            AsyncReader::BulkStore => Stamp { kind: Kind::BulkPending, actor, value: 0 },
+        };
+        self.each_async(range, |cell| cell.read = stamp);
+        Ok(())
+    }
+
+    /// A thread waited for its bulk store to have read a range: from its current epoch on the range is free.
+    pub(crate) fn bulk_read_observed(&mut self, range: &SharedRange, order: &WarpOrder) {
+        let stamp = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: order.epoch() };
+        self.each_async(range, |cell| {
+            if cell.read.kind == Kind::BulkPending && cell.read.actor == stamp.actor {
+                cell.read = stamp;
+            }
+        });
+    }
+}

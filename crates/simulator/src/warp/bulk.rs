@@ -1,0 +1,341 @@
+//! `cp.async.bulk*` as the issuing thread sees it; the copying itself is `engines::bulk`.
+
+use super::step::{Flow, Step};
+use super::{Context, Wait};
+use crate::engines::{BulkDestination, BulkSource, BulkThread, BulkTransfer, Event, Site, StoreGroup};
+use crate::fault::{BulkError, Fail, FaultCause, access_failure, at_lane};
+use crate::memory::{AccessKind, AccessProblem, GenericTarget, decode_generic};
+use crate::ordering::{AsyncReader, OrderingError, WarpOrder};
+use crate::program::{Address, Bulk, LaneMask, Operand, StateSpace};
+use crate::shared::SharedRange;
+use crate::tensor_map::TensorMap;
+
+/// Alignment of shared memory for tensor copies (PTX ISA, cp.async.bulk.tensor).
+const TENSOR_ALIGNMENT: u32 = 128;
+/// Alignment and size granule of bulk copies.
+const BULK_ALIGNMENT: u32 = 16;
+
+impl Context<'_> {
+    pub(super) fn bulk(&mut self, bulk: &Bulk) -> Step {
+        match bulk {
+            Bulk::TensorLoad {
+                destination,
+                destination_space,
+                tensor_map,
+                coordinates,
+                barrier,
+                multicast,
+                cta_group,
+            } => {
+                self.try_each_lane(|context, lane| {
+                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, lane)?;
+                    let bytes = map.box_bytes();
+                    let source = BulkSource::Tensor { map: Box::new(map), coordinates };
+                    let spaces = (*destination_space, *cta_group == 2);
+                    context.issue_load(*destination, spaces, *barrier, *multicast, source, bytes, lane)
+                })?;
+            }
+            Bulk::Load { destination, destination_space, source, bytes, barrier, multicast } => {
+                self.try_each_lane(|context, lane| {
+                    let address = context.address(*source, lane);
+                    let bytes = context.bulk_size(*bytes, address, lane)?;
+                    let source = BulkSource::Linear { address };
+                    let spaces = (*destination_space, false);
+                    context.issue_load(*destination, spaces, *barrier, *multicast, source, bytes, lane)
+                })?;
+            }
+            Bulk::TensorStore { tensor_map, coordinates, source, reduction } => {
+                self.try_each_lane(|context, lane| {
+                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, lane)?;
+                    let bytes = map.box_bytes();
+                    let destination =
+                        BulkDestination::Tensor { map: Box::new(map), coordinates, reduction: *reduction };
+                    context.issue_store(*source, destination, bytes, TENSOR_ALIGNMENT, lane)
+                })?;
+            }
+            Bulk::Store { destination, source, bytes } => {
+                self.try_each_lane(|context, lane| {
+                    let address = context.address(*destination, lane);
+                    let bytes = context.bulk_size(*bytes, address, lane)?;
+                    context.issue_store(*source, BulkDestination::Linear { address }, bytes, BULK_ALIGNMENT, lane)
+                })?;
+            }
+            Bulk::CommitGroup => {
+                self.each_lane(|context, lane| {
+                    let thread = context.bulk_thread(lane);
+                    context.machine.cta_mut(context.warp.cta).bulk[thread].groups.push_back(StoreGroup::default());
+                });
+                return Ok(Flow::Next);
+            }
+            Bulk::WaitGroup { pending, read } => return self.wait_group(*pending, *read),
+        }
+        self.effect();
+        Ok(Flow::Next)
+    }
+
+    fn bulk_size(&self, bytes: Operand, global: u64, lane: usize) -> Step<u32> {
+        let bytes = self.operand(bytes, lane) as u32;
+        if bytes == 0 || bytes % BULK_ALIGNMENT != 0 {
+            return Err(at_lane(lane, BulkError::Size { bytes }));
+        }
+        if global % u64::from(BULK_ALIGNMENT) != 0 {
+            return Err(at_lane(lane, BulkError::GlobalAlignment { address: global }));
+        }
+        Ok(bytes)
+    }
+
+    /// Reads and decodes a tensor map operand.
+    pub(super) fn read_tensor_map(&self, address: u64, space: StateSpace, lane: usize) -> Step<TensorMap> {
+        let fail = |problem| access_failure(lane, AccessKind::TensorMapRead, address, 128, problem);
+        let mut bytes = [0; 128];
+        let target = match (space, decode_generic(address)) {
+            (StateSpace::Parameter, GenericTarget::Global(offset)) => GenericTarget::Parameter(offset as u32),
+            (_, target) => target,
+        };
+        match target {
+            GenericTarget::Parameter(offset) => {
+                if offset % 64 != 0 {
+                    return Err(fail(AccessProblem::Misaligned { required: 64 }));
+                }
+                let limit = self.launch.parameters.len() as u32;
+                let source = self
+                    .launch
+                    .parameters
+                    .get(offset as usize..offset as usize + 128)
+                    .ok_or_else(|| fail(AccessProblem::ParameterOutside { offset: offset.into(), limit }))?;
+                bytes.copy_from_slice(source);
+            }
+            GenericTarget::Global(address) => {
+                if address % 64 != 0 {
+                    return Err(fail(AccessProblem::Misaligned { required: 64 }));
+                }
+                let place = self.machine.memory.locate(self.launch.gpu, address, 128).map_err(fail)?;
+                let physical = self.machine.memory.physical(place.memory);
+                physical
+                    .bytes
+                    .read(place.offset, &mut bytes)
+                    .map_err(|hole| fail(AccessProblem::Uninitialised { first: address + (hole - place.offset) }))?;
+            }
+            _ => return Err(fail(AccessProblem::WrongSpace { wanted: "global, constant or parameter" })),
+        }
+        TensorMap::decode(&bytes).map_err(|error| at_lane(lane, error))
+    }
+
+    fn tensor_operands(
+        &self,
+        tensor_map: Address,
+        coordinates: &[Operand],
+        lane: usize,
+    ) -> Step<(TensorMap, Vec<i32>)> {
+        let map = self.read_tensor_map(self.address(tensor_map, lane), StateSpace::Generic, lane)?;
+        if coordinates.len() != map.rank() {
+            return Err(at_lane(lane, BulkError::Rank { given: coordinates.len(), rank: map.rank() }));
+        }
+        let coordinates = coordinates.iter().map(|&value| self.operand(value, lane) as i32).collect();
+        Ok((map, coordinates))
+    }
+
+    pub(super) fn site(&self, lane: usize) -> Site {
+        Site {
+            launch: self.launch.clone(),
+            cta: self.machine.cta(self.warp.cta).index,
+            warp: self.warp.index,
+            lanes: 1 << lane,
+            pc: self.pc,
+        }
+    }
+
+    /// Runs `check` on the shadow of any CTA with this warp's ordering state.
+    pub(super) fn with_shadow<T>(
+        &mut self,
+        cta: u32,
+        check: impl FnOnce(&mut crate::cta::SharedMemory, &WarpOrder) -> Result<T, OrderingError>,
+    ) -> Result<T, OrderingError> {
+        let orders = std::mem::take(&mut self.machine.cta_mut(self.warp.cta).orders);
+        let result = check(&mut self.machine.cta_mut(cta).shared, &orders[self.warp.index as usize]);
+        self.machine.cta_mut(self.warp.cta).orders = orders;
+        result
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn issue_load(
+        &mut self,
+        destination: Address,
+        (space, pair): (StateSpace, bool),
+        barrier: Address,
+        multicast: Option<Operand>,
+        source: BulkSource,
+        bytes: u32,
+        lane: usize,
+    ) -> Step<()> {
+        let tensor = matches!(source, BulkSource::Tensor { .. });
+        let fail = |value, problem| access_failure(lane, AccessKind::BulkWrite, value, bytes, problem);
+        let (value, cta, offset) =
+            self.shared(destination, space, lane).map_err(|(value, problem)| fail(value, problem))?;
+        let required = if tensor { TENSOR_ALIGNMENT } else { BULK_ALIGNMENT };
+        if offset % required != 0 {
+            return Err(at_lane(lane, BulkError::SharedAlignment { address: offset, required }));
+        }
+        // The mbarrier is named in the same space as the destination.
+        let (barrier_cta, barrier_offset) = self.mbarrier_location(barrier, space, lane)?;
+        let rank_of = |cta: u32| self.machine.cta(cta).rank;
+        let (rank, barrier_rank) = (rank_of(cta), rank_of(barrier_cta));
+        // With .cta_group::2 the mbarrier may be the other CTA's of the pair.
+        let same = if pair { rank / 2 == barrier_rank / 2 } else { rank == barrier_rank };
+        if !same && multicast.is_none() {
+            let (destination, barrier) = (rank, barrier_rank);
+            return Err(at_lane(lane, BulkError::BarrierElsewhere { destination, barrier }));
+        }
+        let cluster = self.machine.clusters.get(self.machine.cta(self.warp.cta).cluster);
+        let mut targets = Vec::with_capacity(1);
+        match multicast {
+            None => targets.push((cta, barrier_cta)),
+            Some(mask) => {
+                let mask = self.operand(mask, lane) & 0xffff;
+                let ctas = cluster.ctas.len() as u32;
+                if mask == 0 || mask >> ctas != 0 {
+                    return Err(at_lane(lane, BulkError::Mask { mask, ctas }));
+                }
+                for rank in (0..ctas).filter(|rank| mask >> rank & 1 != 0) {
+                    // In a pair, the signals go to the CTAs of the parity of the mbarrier's CTA.
+                    let signal = if pair { rank & !1 | barrier_rank & 1 } else { rank };
+                    targets.push((cluster.ctas[rank as usize], cluster.ctas[signal as usize]));
+                }
+            }
+        }
+        for &(cta, barrier_cta) in &targets {
+            for target in [cta, barrier_cta] {
+                let target = self.machine.cta(target);
+                if target.exited {
+                    return Err(fail(value, AccessProblem::CtaExited { rank: target.rank }));
+                }
+            }
+            self.machine.check_shared(cta, offset, bytes).map_err(|problem| fail(value, problem))?;
+            self.machine.cta(cta).shared.check_plain(offset, bytes).map_err(|problem| fail(value, problem))?;
+            self.check_async_mbarrier(barrier_cta, barrier_offset, lane)?;
+        }
+        let range = SharedRange { start: offset, end: offset + bytes };
+        let last = targets.len() - 1;
+        let mut source = Some(source);
+        for (index, (cta, barrier_cta)) in targets.into_iter().enumerate() {
+            self.with_shadow(cta, |shared, order| shared.shadow.begin_bulk_write(&range, order))
+                .map_err(|error| at_lane(lane, error))?;
+            self.machine.cta_mut(cta).operations += 1;
+            if barrier_cta != cta {
+                self.machine.cta_mut(barrier_cta).operations += 1;
+            }
+            let transfer = BulkTransfer::Load {
+                source: if index == last {
+                    source.take().expect("one per target")
+                } else {
+                    source.clone().expect("kept until the last")
+                },
+                cta,
+                range: range.clone(),
+                barrier_cta,
+                barrier_offset,
+            };
+            self.push_bulk(transfer, lane);
+        }
+        Ok(())
+    }
+
+    fn push_bulk(&mut self, transfer: BulkTransfer, lane: usize) {
+        let site = self.site(lane);
+        let due = self.machine.now + self.machine.random.latency();
+        self.machine.events.push(due, Event::Bulk(Box::new((site, transfer))));
+    }
+
+    /// Index of the bulk-group state of a thread of this warp.
+    fn bulk_thread(&mut self, lane: usize) -> usize {
+        let warp = self.warp.index;
+        let threads = &mut self.machine.cta_mut(self.warp.cta).bulk;
+        match threads.iter().position(|thread| (thread.warp, thread.lane) == (warp, lane as u32)) {
+            Some(index) => index,
+            None => {
+                threads.push(BulkThread::new(warp, lane as u32));
+                threads.len() - 1
+            }
+        }
+    }
+
+    fn issue_store(
+        &mut self,
+        source: Address,
+        destination: BulkDestination,
+        bytes: u32,
+        required: u32,
+        lane: usize,
+    ) -> Step<()> {
+        let fail = |value, problem| access_failure(lane, AccessKind::BulkRead, value, bytes, problem);
+        let (value, cta, offset) =
+            self.shared(source, StateSpace::SharedCta, lane).map_err(|(value, problem)| fail(value, problem))?;
+        if offset % required != 0 {
+            return Err(at_lane(lane, BulkError::SharedAlignment { address: offset, required }));
+        }
+        self.machine.check_shared(cta, offset, bytes).map_err(|problem| fail(value, problem))?;
+        self.machine.cta(cta).shared.check_plain(offset, bytes).map_err(|problem| fail(value, problem))?;
+        let range = SharedRange { start: offset, end: offset + bytes };
+        self.with_shadow(cta, |shared, order| shared.shadow.async_read(&range, AsyncReader::BulkStore, order))
+            .map_err(|error| at_lane(lane, error))?;
+        let thread = self.bulk_thread(lane);
+        let cta = self.machine.cta_mut(cta);
+        let state = &mut cta.bulk[thread];
+        let group = state.open_group();
+        let open = state.groups.back_mut().expect("there is always an open group");
+        open.reads_left += 1;
+        open.writes_left += 1;
+        open.ranges.push(range.clone());
+        let order = &cta.orders[self.warp.index as usize];
+        let writer = (order.actor, order.epoch());
+        let access = self.alias_access();
+        let transfer =
+            BulkTransfer::StoreRead { destination, cta: self.warp.cta, range, thread, group, writer, access };
+        self.push_bulk(transfer, lane);
+        Ok(())
+    }
+
+    fn wait_group(&mut self, pending: u32, read: bool) -> Step {
+        let mut all_done = true;
+        self.each_lane(|context, lane| {
+            let thread = context.bulk_thread(lane);
+            all_done &= context.machine.cta(context.warp.cta).bulk[thread].is_done(pending, read);
+        });
+        if !all_done {
+            let token = self.warp.suspend(self.fragment, Wait::BulkGroup { pending }, self.machine);
+            self.machine.cta_mut(self.warp.cta).bulk_waiters.push(token);
+            self.count_wait();
+            return Ok(Flow::Suspended);
+        }
+        self.each_lane(|context, lane| {
+            let thread = context.bulk_thread(lane);
+            let cta = context.machine.cta_mut(context.warp.cta);
+            let order = &cta.orders[context.warp.index as usize];
+            let state = &mut cta.bulk[thread];
+            let waited = state.waited(pending);
+            for group in state.groups.iter_mut().take(waited).filter(|group| !group.observed) {
+                group.observed = true;
+                for range in group.ranges.drain(..) {
+                    cta.shared.shadow.bulk_read_observed(&range, order);
+                }
+            }
+            state.drop_finished();
+        });
+        self.machine.effects += 1;
+        Ok(Flow::Next)
+    }
+
+    /// A thread must not exit while its bulk stores may still read shared memory.
+    pub(super) fn check_bulk_at_exit(&self, lanes: LaneMask) -> Result<(), Fail> {
+        let cta = self.machine.cta(self.warp.cta);
+        let left = cta.bulk.iter().find(|thread| {
+            thread.warp == self.warp.index
+                && lanes >> thread.lane & 1 != 0
+                && thread.groups.iter().any(|group| !group.ranges.is_empty())
+        });
+        match left {
+            Some(thread) => Err(at_lane(thread.lane as usize, FaultCause::ExitWithBulkReads)),
+            None => Ok(()),
+        }
+    }
+}
