@@ -49,7 +49,7 @@ fn lanes_that_diverge_come_together() {
     );
     for seed in 0..8 {
         let out = run_one_cta(seed, 64, 64, &body).unwrap();
-        let expected: Vec<u32> = (0..64).map(|t| (t + 1) / 2 + 10 * (t / 2 + 1)).collect();
+        let expected: Vec<u32> = (0..64u32).map(|t| t.div_ceil(2) + 10 * (t / 2 + 1)).collect();
         assert_eq!(out, expected);
     }
 }

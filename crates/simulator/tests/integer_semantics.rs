@@ -32,7 +32,7 @@ macro_rules! check {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
 
     #[test]
     fn arithmetic_of_32_bits(a in integer(), b in integer(), c in integer()) {

@@ -1,6 +1,6 @@
 //! `cvt`.
 
-use super::format::{Exact, bits32, decode, encode, flush32};
+use super::format::{Exact, bf16_of, bits32, decode, e4m3_of, encode, f16_of, flush32};
 use super::lanes::Warp;
 use crate::program::{Convert, ConvertModes, FloatFormat, NumberFormat, Operand, Register, Rounding};
 
@@ -40,6 +40,11 @@ pub(super) fn one(warp: &mut Warp<'_>, convert: &Convert) {
             });
         }
     }
+}
+
+#[inline(always)]
+fn single(bits: u64) -> f32 {
+    f32::from_bits(bits as u32)
 }
 
 fn integer(format: NumberFormat) -> (u32, bool) {
@@ -106,8 +111,8 @@ fn float_to_float(
     let plain = !(modes.to_integral || modes.flush || modes.saturate || modes.saturate_finite || modes.relu);
     let nearest = modes.rounding == Rounding::NearestEven;
     match (from, to) {
-        (F::F32, F::Bf16) if plain && nearest => warp.unary(destination, source, bf16_of),
-        (F::F32, F::F16) if plain && nearest => warp.unary(destination, source, f16_of),
+        (F::F32, F::Bf16) if plain && nearest => warp.unary(destination, source, |a| bf16_of(single(a))),
+        (F::F32, F::F16) if plain && nearest => warp.unary(destination, source, |a| f16_of(single(a))),
         (F::Bf16, F::F32) if plain => {
             warp.unary(destination, source, |a| bits32(f32::from_bits((a as u32) << 16)));
         }
@@ -140,21 +145,6 @@ fn saturated(bits: u64, format: FloatFormat) -> u64 {
     encode(clamped, format, Rounding::NearestEven, false)
 }
 
-/// `cvt.rn.bf16.f32`, the conversion that epilogues are made of.
-#[inline(always)]
-fn bf16_of(a: u64) -> u64 {
-    let bits = a as u32;
-    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-    u64::from(if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff } else { rounded })
-}
-
-/// `cvt.rn.f16.f32`.
-#[inline(always)]
-fn f16_of(a: u64) -> u64 {
-    let value = f32::from_bits(a as u32);
-    u64::from(if value.is_nan() { 0x7fff } else { half::f16::from_f32_const(value).to_bits() })
-}
-
 fn packed_bits(format: FloatFormat) -> u32 {
     match format {
         FloatFormat::F16 | FloatFormat::Bf16 => 16,
@@ -171,12 +161,17 @@ pub(super) fn pack(
     high: Operand,
     low: Operand,
 ) {
-    let plain = !(modes.saturate_finite || modes.relu) && modes.rounding == Rounding::NearestEven;
+    let nearest = modes.rounding == Rounding::NearestEven && !modes.relu;
     match to {
-        FloatFormat::Bf16 if plain => {
-            warp.binary(destination, high, low, |high, low| bf16_of(high) << 16 | bf16_of(low))
+        FloatFormat::Bf16 if nearest && !modes.saturate_finite => {
+            warp.binary(destination, high, low, |high, low| bf16_of(single(high)) << 16 | bf16_of(single(low)));
         }
-        FloatFormat::F16 if plain => warp.binary(destination, high, low, |high, low| f16_of(high) << 16 | f16_of(low)),
+        FloatFormat::F16 if nearest && !modes.saturate_finite => {
+            warp.binary(destination, high, low, |high, low| f16_of(single(high)) << 16 | f16_of(single(low)));
+        }
+        FloatFormat::E4m3 if nearest && modes.saturate_finite => {
+            warp.binary(destination, high, low, |high, low| e4m3_of(single(high)) << 8 | e4m3_of(single(low)));
+        }
         _ => {
             let shift = packed_bits(to);
             let one = |a: u64| finish(decode(a, FloatFormat::F32), to, modes);

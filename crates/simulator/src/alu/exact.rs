@@ -55,6 +55,18 @@ pub(super) fn square_root(a: f64) -> f64 {
     odd(root, (-root).mul_add(root, a))
 }
 
+/// The `f32` rounded to odd of a value that may itself have been rounded to odd.
+#[inline(always)]
+pub(super) fn narrow(value: f64) -> f32 {
+    let rounded = value as f32;
+    let bits = rounded.to_bits();
+    let away = value.abs() > f64::from(rounded.abs());
+    let step = if away { 1 } else { u32::MAX };
+    let inexact = f64::from(rounded) != value;
+    let adjust = inexact && bits & 1 == 0 && rounded.is_finite() && rounded != 0.0;
+    f32::from_bits(if adjust { bits.wrapping_add(step) } else { bits })
+}
+
 /// A finite, non-zero `f64`'s sign, significand and exponent.
 fn parts(value: f64) -> (bool, u64, i32) {
     let bits = value.to_bits();

@@ -261,8 +261,21 @@ pub(super) fn pair(
     left: Operand,
     right: Operand,
 ) {
+    let half = |value: u64, shift: u32| value >> shift & 0xffff_ffff;
+    if modes == FloatModes::NEAREST {
+        let f = f32_of;
+        match operation {
+            FloatOperation::Add => warp
+                .binary(destination, left, right, |a, b| both(|shift| bits32(f(half(a, shift)) + f(half(b, shift))))),
+            FloatOperation::Subtract => warp
+                .binary(destination, left, right, |a, b| both(|shift| bits32(f(half(a, shift)) - f(half(b, shift))))),
+            _ => warp
+                .binary(destination, left, right, |a, b| both(|shift| bits32(f(half(a, shift)) * f(half(b, shift))))),
+        }
+        return;
+    }
     warp.binary(destination, left, right, |a, b| {
-        both(|shift| binary32(operation, modes, a >> shift & 0xffff_ffff, b >> shift & 0xffff_ffff))
+        both(|shift| binary32(operation, modes, half(a, shift), half(b, shift)))
     });
 }
 
@@ -273,6 +286,12 @@ pub(super) fn pair_fused_multiply_add(
     sources: [Operand; 3],
 ) {
     let half = |value: u64, shift: u32| value >> shift & 0xffff_ffff;
+    if modes == FloatModes::NEAREST {
+        warp.ternary(destination, sources, |a, b, c| {
+            both(|shift| bits32(fused32(f32_of(half(a, shift)), f32_of(half(b, shift)), f32_of(half(c, shift)))))
+        });
+        return;
+    }
     warp.ternary(destination, sources, |a, b, c| {
         both(|shift| fused_multiply_add32(modes, half(a, shift), half(b, shift), half(c, shift)))
     });

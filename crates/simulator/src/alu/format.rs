@@ -225,6 +225,33 @@ pub(super) fn bits32(value: f32) -> u64 {
     u64::from(if value.is_nan() { 0x7fff_ffff } else { value.to_bits() })
 }
 
+/// `cvt.rn.bf16.f32`, the conversion that epilogues are made of.
+#[inline(always)]
+pub(super) fn bf16_of(value: f32) -> u64 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+    u64::from(if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff } else { rounded })
+}
+
+/// `cvt.rn.f16.f32`.
+#[inline(always)]
+pub(super) fn f16_of(value: f32) -> u64 {
+    u64::from(if value.is_nan() { 0x7fff } else { half::f16::from_f32_const(value).to_bits() })
+}
+
+/// One half of `cvt.rn.satfinite.e4m3x2.f32`, the conversion that quantisation is made of.
+#[inline(always)]
+pub(super) fn e4m3_of(value: f32) -> u64 {
+    let bits = value.to_bits();
+    let magnitude = bits & 0x7fff_ffff;
+    // Subnormals, below 2^-6, are multiples of 2^-9, which is the last bit of a `f32` near 2^14.
+    let subnormal = (f32::from_bits(magnitude) + 16384.0).to_bits() & 0xff;
+    // Three fraction bits stay; the bias goes from 127 to 7.
+    let normal = (magnitude.wrapping_add(0x7_ffff + (magnitude >> 20 & 1)) >> 20).wrapping_sub((127 - 7) << 3);
+    let finite = if magnitude < 0x3c80_0000 { subnormal } else { normal.min(0x7e) };
+    u64::from(if magnitude > 0x7f80_0000 { 0x7f } else { finite | (bits >> 24 & 0x80) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

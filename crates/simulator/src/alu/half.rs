@@ -1,11 +1,9 @@
 //! `f16`, `bf16` and their pairs.
 
 use super::exact;
-use super::format::{decode, encode};
+use super::format::{bf16_of, f16_of};
 use super::lanes::Warp;
-use crate::program::{
-    FloatFormat, FloatModes, FloatOperation, FloatUnaryOperation, HalfFormat, Operand, Register, Rounding,
-};
+use crate::program::{FloatFormat, FloatModes, FloatOperation, FloatUnaryOperation, HalfFormat, Operand, Register};
 
 pub(super) fn format_of(format: HalfFormat) -> FloatFormat {
     match format {
@@ -18,40 +16,55 @@ const NAN: u64 = 0x7fff;
 const SIGN: u64 = 0x8000;
 
 /// Subnormal `f16` values become zero of the same sign (only `f16` has `.ftz`).
+#[inline(always)]
 fn flushed(bits: u64, flush: bool) -> u64 {
     if flush && bits & 0x7c00 == 0 { bits & SIGN } else { bits }
 }
 
-fn finish(bits: u64, format: FloatFormat, modes: FloatModes) -> u64 {
-    let bits = flushed(bits, modes.flush);
-    if modes.saturate {
-        let value = decode(bits, format);
-        let clamped = if value > 0.0 { value.min(1.0) } else { 0.0 };
-        return encode(clamped, format, Rounding::NearestEven, false);
-    }
-    if modes.relu && bits & SIGN != 0 && !decode(bits, format).is_nan() { 0 } else { bits }
+/// The value of the low 16 bits.
+#[inline(always)]
+fn read<const BF16: bool>(bits: u64) -> f32 {
+    if BF16 { f32::from_bits((bits as u32) << 16) } else { half::f16::from_bits(bits as u16).to_f32_const() }
 }
 
-/// Sums in `f64` are rounded to odd, and products of two halves are exact, so each result is rounded once.
-fn two(operation: FloatOperation, format: FloatFormat, modes: FloatModes, a: u64, b: u64) -> u64 {
+/// The nearest value of the format.
+#[inline(always)]
+fn round<const BF16: bool>(value: f32) -> u64 {
+    if BF16 { bf16_of(value) } else { f16_of(value) }
+}
+
+#[inline(always)]
+fn finish<const BF16: bool>(bits: u64, modes: FloatModes) -> u64 {
+    let bits = flushed(bits, modes.flush);
+    if modes.saturate {
+        let value = read::<BF16>(bits);
+        return round::<BF16>(if value > 0.0 { value.min(1.0) } else { 0.0 });
+    }
+    if modes.relu && bits & SIGN != 0 && !read::<BF16>(bits).is_nan() { 0 } else { bits }
+}
+
+/// Sums in `f32` have bits enough to be rounded again, and products are exact in `f64` and narrowed to odd, so that each
+/// result is as good as rounded once.
+#[inline(always)]
+fn two<const BF16: bool>(operation: FloatOperation, modes: FloatModes, a: u64, b: u64) -> u64 {
     use FloatOperation as O;
     let (left, right) = (flushed(a & 0xffff, modes.flush), flushed(b & 0xffff, modes.flush));
-    let (a, b) = (decode(left, format), decode(right, format));
-    let bits = match operation {
-        O::Add => encode(exact::add(a, b), format, Rounding::NearestEven, false),
-        O::Subtract => encode(exact::add(a, -b), format, Rounding::NearestEven, false),
-        O::Multiply => encode(a * b, format, Rounding::NearestEven, false),
-        O::Divide => encode(exact::divide(a, b), format, Rounding::NearestEven, false),
-        O::Minimum | O::Maximum => return min_or_max(operation, format, modes, left, right),
+    let (a, b) = (read::<BF16>(left), read::<BF16>(right));
+    let value = match operation {
+        O::Add => a + b,
+        O::Subtract => a - b,
+        O::Multiply => exact::narrow(f64::from(a) * f64::from(b)),
+        O::Divide => exact::narrow(exact::divide(a.into(), b.into())),
+        O::Minimum | O::Maximum => return min_or_max::<BF16>(operation, modes, left, right),
     };
-    finish(bits, format, modes)
+    finish::<BF16>(round::<BF16>(value), modes)
 }
 
 /// As for `f32`: NaN loses against a number unless `.NaN`, and -0 is less than +0.
-fn min_or_max(operation: FloatOperation, format: FloatFormat, modes: FloatModes, a: u64, b: u64) -> u64 {
+fn min_or_max<const BF16: bool>(operation: FloatOperation, modes: FloatModes, a: u64, b: u64) -> u64 {
     let sign = (a ^ b) & SIGN;
     let (a, b) = if modes.absolute { (a & !SIGN, b & !SIGN) } else { (a, b) };
-    let (left, right) = (decode(a, format), decode(b, format));
+    let (left, right) = (read::<BF16>(a), read::<BF16>(b));
     let bits = match (left.is_nan(), right.is_nan()) {
         (true, true) => return NAN,
         (true, false) | (false, true) if modes.propagate_nan => return NAN,
@@ -70,10 +83,11 @@ fn min_or_max(operation: FloatOperation, format: FloatFormat, modes: FloatModes,
     if modes.xor_sign { bits & !SIGN | sign } else { bits }
 }
 
-fn three(format: FloatFormat, modes: FloatModes, a: u64, b: u64, c: u64) -> u64 {
-    let read = |bits: u64| decode(flushed(bits & 0xffff, modes.flush), format);
+#[inline(always)]
+fn three<const BF16: bool>(modes: FloatModes, a: u64, b: u64, c: u64) -> u64 {
+    let read = |bits: u64| f64::from(read::<BF16>(flushed(bits & 0xffff, modes.flush)));
     let value = exact::multiply_add(read(a), read(b), read(c));
-    finish(encode(value, format, Rounding::NearestEven, false), format, modes)
+    finish::<BF16>(round::<BF16>(exact::narrow(value)), modes)
 }
 
 pub(super) fn binary(
@@ -85,13 +99,27 @@ pub(super) fn binary(
     left: Operand,
     right: Operand,
 ) {
-    let format = format_of(format);
+    match format {
+        HalfFormat::F16 => binary_in::<false>(warp, operation, packed, modes, destination, left, right),
+        HalfFormat::Bf16 => binary_in::<true>(warp, operation, packed, modes, destination, left, right),
+    }
+}
+
+fn binary_in<const BF16: bool>(
+    warp: &mut Warp<'_>,
+    operation: FloatOperation,
+    packed: bool,
+    modes: FloatModes,
+    destination: Register,
+    left: Operand,
+    right: Operand,
+) {
     if packed {
         warp.binary(destination, left, right, |a, b| {
-            two(operation, format, modes, a, b) | two(operation, format, modes, a >> 16, b >> 16) << 16
+            two::<BF16>(operation, modes, a, b) | two::<BF16>(operation, modes, a >> 16, b >> 16) << 16
         });
     } else {
-        warp.binary(destination, left, right, |a, b| two(operation, format, modes, a, b));
+        warp.binary(destination, left, right, |a, b| two::<BF16>(operation, modes, a, b));
     }
 }
 
@@ -102,13 +130,25 @@ pub(super) fn fused_multiply_add(
     destination: Register,
     sources: [Operand; 3],
 ) {
-    let format = format_of(format);
+    match format {
+        HalfFormat::F16 => fused_in::<false>(warp, packed, modes, destination, sources),
+        HalfFormat::Bf16 => fused_in::<true>(warp, packed, modes, destination, sources),
+    }
+}
+
+fn fused_in<const BF16: bool>(
+    warp: &mut Warp<'_>,
+    packed: bool,
+    modes: FloatModes,
+    destination: Register,
+    sources: [Operand; 3],
+) {
     if packed {
         warp.ternary(destination, sources, |a, b, c| {
-            three(format, modes, a, b, c) | three(format, modes, a >> 16, b >> 16, c >> 16) << 16
+            three::<BF16>(modes, a, b, c) | three::<BF16>(modes, a >> 16, b >> 16, c >> 16) << 16
         });
     } else {
-        warp.ternary(destination, sources, |a, b, c| three(format, modes, a, b, c));
+        warp.ternary(destination, sources, |a, b, c| three::<BF16>(modes, a, b, c));
     }
 }
 

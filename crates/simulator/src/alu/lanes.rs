@@ -57,7 +57,8 @@ impl Warp<'_> {
 
     #[inline(always)]
     pub(super) fn ternary(&mut self, destination: Register, sources: [Operand; 3], f: impl Fn(u64, u64, u64) -> u64) {
-        let [a, b, c] = sources.map(|source| self.fetch(source));
+        // One by one: mapping the array would copy whole warps of values around.
+        let (a, b, c) = (self.fetch(sources[0]), self.fetch(sources[1]), self.fetch(sources[2]));
         self.write(destination, |lane| f(a[lane], b[lane], c[lane]));
     }
 

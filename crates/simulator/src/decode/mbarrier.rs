@@ -104,7 +104,7 @@ fn arrive(form: &mut Form<'_, '_>, drop: bool) -> Result<Operation, PtxError> {
     let first = usize::from(!matches!(operands[0].kind, OperandKind::Address(_)));
     let state = if first == 1 { form.register_or_sink(&operands[0], Type::B64)? } else { None };
     if state.is_some() && space == StateSpace::SharedCluster {
-        return Err(form.wrong_operand(&operands[0], "`_`: a remote barrier returns no state,"));
+        return Err(form.wrong_operand(&operands[0], "`_` (a remote barrier returns no state)"));
     }
     let operands = match operands.get(first..) {
         Some([address]) if !expects => (address, None),

@@ -150,7 +150,7 @@ pub enum PtxError {
         at: Location,
     },
     /// An operand of the wrong kind or type.
-    #[error("expected {expected} operand, found {found}")]
+    #[error("expected {expected}, found {found}")]
     OperandType {
         /// What the instruction takes here.
         expected: Box<str>,

@@ -75,10 +75,10 @@ impl Context<'_> {
 
     fn bulk_size(&self, bytes: Operand, global: u64, lane: usize) -> Step<u32> {
         let bytes = self.operand(bytes, lane) as u32;
-        if bytes == 0 || bytes % BULK_ALIGNMENT != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(BULK_ALIGNMENT) {
             return Err(at_lane(lane, BulkError::Size { bytes }));
         }
-        if global % u64::from(BULK_ALIGNMENT) != 0 {
+        if !global.is_multiple_of(BULK_ALIGNMENT.into()) {
             return Err(at_lane(lane, BulkError::GlobalAlignment { address: global }));
         }
         Ok(bytes)

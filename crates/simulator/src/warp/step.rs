@@ -95,7 +95,7 @@ impl Context<'_> {
             counters.warp_instructions += 1;
             if pc >= end {
                 let mut context = Context { warp, machine, launch: &launch, fragment, pc: end, lanes: all, released };
-                context.exit().map_err(|failure| context.fault(failure))?;
+                context.exit().map_err(|failure| context.fault(*failure))?;
                 return Ok(Burst::Stopped);
             }
             let instruction = &kernel.instructions[pc as usize];
@@ -123,7 +123,7 @@ impl Context<'_> {
                     return Ok(Burst::Stopped);
                 }
                 Ok(Flow::Gone) => return Ok(Burst::Stopped),
-                Err(failure) => return Err(context.fault(failure)),
+                Err(failure) => return Err(context.fault(*failure)),
             }
             warp.fragments[fragment].resumed = None;
         }
@@ -131,7 +131,7 @@ impl Context<'_> {
     }
 
     #[cold]
-    fn fault(&self, failure: Box<Failure>) -> Fault {
+    fn fault(&self, failure: Failure) -> Fault {
         let cta = self.machine.cta(self.warp.cta);
         self.launch.fault(self.pc, cta.index, self.warp.index, failure.lanes.unwrap_or(self.lanes), failure.cause)
     }

@@ -33,7 +33,7 @@ impl Context<'_> {
                 if !self.align()? {
                     return Ok(Flow::Suspended);
                 }
-                self.tensor_group(*cta_group)?;
+                self.check_group(*cta_group)?;
                 self.machine.cta_mut(self.warp.cta).permit_relinquished = true;
                 Ok(Flow::Next)
             }
@@ -92,22 +92,29 @@ impl Context<'_> {
         &mut self.machine.ctas.get_mut(self.warp.cta).orders[self.warp.index as usize]
     }
 
-    /// The CTAs of a `cta_group`: the executing one, or the pair's even and odd one.
-    fn tensor_group(&mut self, cta_group: u8) -> Step<Vec<u32>> {
+    /// All tcgen05 instructions of a kernel must name the same group (PTX ISA, tcgen05 CTA pair).
+    fn check_group(&mut self, cta_group: u8) -> Step<()> {
         let cta = self.machine.ctas.get_mut(self.warp.cta);
         if cta.cta_group != 0 && cta.cta_group != cta_group {
             return Err(Tcgen05Error::GroupsMixed { earlier: cta.cta_group, given: cta_group }.into());
         }
         cta.cta_group = cta_group;
+        let ctas = self.machine.clusters.get(cta.cluster).ctas.len() as u32;
+        if cta_group == 2 && !ctas.is_multiple_of(2) {
+            return Err(Tcgen05Error::NoPair { ctas }.into());
+        }
+        Ok(())
+    }
+
+    /// The CTAs of a `cta_group`: the executing one, or the pair's even and odd one.
+    fn tensor_group(&mut self, cta_group: u8) -> Step<Vec<u32>> {
+        self.check_group(cta_group)?;
         if cta_group == 1 {
             return Ok(vec![self.warp.cta]);
         }
+        let cta = self.machine.cta(self.warp.cta);
         let even = cta.rank & !1;
         let cluster = self.machine.clusters.get(cta.cluster);
-        let ctas = cluster.ctas.len() as u32;
-        if ctas % 2 != 0 {
-            return Err(Tcgen05Error::NoPair { ctas }.into());
-        }
         let pair = vec![cluster.ctas[even as usize], cluster.ctas[even as usize + 1]];
         if let Some(&peer) = pair.iter().find(|&&cta| self.machine.cta(cta).exited) {
             return Err(Tcgen05Error::PeerExited { peer: self.machine.cta(peer).rank }.into());
@@ -213,7 +220,8 @@ impl Context<'_> {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
-        self.tensor_group(cta_group)?;
+        // The other CTA of a pair frees its own columns, and may have done so and left.
+        self.check_group(cta_group)?;
         let address = self.uniform(address, "address")? as u32;
         let columns = self.uniform(columns, "columns")? as u32;
         let own = self.warp.cta;
