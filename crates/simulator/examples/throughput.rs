@@ -4,8 +4,8 @@
 
 use std::time::Instant;
 
-use simulator::node::{GpuId, LaunchConfig, NodeConfig};
 use simulator::Node;
+use simulator::node::{GpuId, LaunchConfig, NodeConfig};
 
 fn measure(name: &str, block: u32, grid: u32, body: &str) {
     let ptx = format!(

@@ -253,3 +253,36 @@ fn a_byte_count_that_does_not_match_is_a_deadlock_with_the_bytes_missing() {
         "{fault}"
     );
 }
+
+#[test]
+fn multicast_fills_every_cta_of_the_mask() {
+    let program = |mask: u32| {
+        kernel(
+            ".param .u64 source, .param .u64 out",
+            &format!(
+                ".shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar; ld.param.u64 %rd1, [source]; ld.param.u64 %rd2, [out];
+                 mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, bar; mov.u32 %r3, tile;
+                 mbarrier.init.shared.b64 [%r2], 1; fence.mbarrier_init.release.cluster;
+                 mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 128;
+                 barrier.cluster.arrive; barrier.cluster.wait;
+                 setp.ne.u32 %p1, %r1, 0; @%p1 bra WAIT; mov.u16 %h1, {mask};
+                 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r3], [%rd1], 128, [%r2], %h1;
+                 WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0; @!%p2 bra WAIT;
+                 ld.shared.u32 %r4, [tile+124]; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd2, %rd2, %rd3; st.global.u32 [%rd2], %r4;
+                 barrier.cluster.arrive; barrier.cluster.wait; ret;"
+            ),
+        )
+    };
+    for seed in 0..8 {
+        let mut machine = Machine::new(1, seed, &program(0b1111));
+        let source = machine.buffer(GPU, &(0..32).collect::<Vec<_>>());
+        let out = machine.buffer(GPU, &[0; 4]);
+        machine.run(launch(4, 4, 1), &[source, out]).unwrap();
+        assert_eq!(machine.words(GPU, out, 4), [31; 4]);
+        assert_eq!(machine.node.counters(GPU).tma_bytes, 512);
+    }
+    let mut machine = Machine::new(1, 0, &program(0b10001));
+    let source = machine.buffer(GPU, &[0; 32]);
+    let fault = machine.run(launch(4, 4, 1), &[source, source]).unwrap_err().to_string();
+    assert!(fault.ends_with("the multicast mask 0x11 names CTAs outside a cluster of 4, or none"), "{fault}");
+}

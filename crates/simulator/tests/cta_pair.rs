@@ -2,9 +2,9 @@
 
 mod fixture;
 
-use fixture::{launch, Machine, GPU};
+use fixture::{GPU, Machine, launch};
 use simulator::node::{TensorMapBytes, TensorMapDescription, TensorMapElement, TensorMapSwizzle};
-use simulator::{encode_tensor_map, Fault};
+use simulator::{Fault, encode_tensor_map};
 
 /// M = 256, N = 128, K = 64: each CTA loads 128 rows of A and 64 of B; the even CTA's mbarrier counts the bytes of both,
 /// its thread issues the MMA, and the commit arrives in both.
@@ -12,7 +12,9 @@ fn ptx(alloc_in_odd: bool, final_sync: &str) -> String {
     let registers: Vec<String> = (0..32).map(|index| format!("%v{index}")).collect();
     let list = registers.join(", ");
     let stores: String = (0..8)
-        .map(|quad| format!("st.global.v4.b32 [%rd6+{}], {{{}}};\n", 16 * quad, registers[4 * quad..4 * quad + 4].join(", ")))
+        .map(|quad| {
+            format!("st.global.v4.b32 [%rd6+{}], {{{}}};\n", 16 * quad, registers[4 * quad..4 * quad + 4].join(", "))
+        })
         .collect();
     let skip_alloc = if alloc_in_odd { "" } else { "setp.eq.u32 %p10, %r10, 1; @%p10 bra ALLOCATED;" };
     format!(
@@ -129,4 +131,23 @@ fn a_pair_multiplies_one_tile_of_256_rows() {
 fn both_ctas_of_a_pair_must_allocate() {
     let fault = run(&ptx(false, FINAL_SYNC), 0).unwrap_err().to_string();
     assert!(fault.contains("waits for 128 columns of tensor memory"), "{fault}");
+}
+
+#[test]
+fn tensor_memory_is_waited_for() {
+    // Two CTAs on one SM, each with all columns: the second gets them when the first frees them.
+    let ptx = fixture::kernel(
+        "",
+        ".shared .align 4 .u32 tensor; mov.u32 %r1, tensor;
+         tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 512;
+         ld.shared.u32 %r2, [tensor];
+         tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 512; ret;",
+    );
+    for seed in 0..4 {
+        let mut machine = Machine::new(1, seed, &ptx);
+        machine.run(launch(64, 1, 32), &[]).unwrap();
+    }
+    let keeps = ptx.replace("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 512; ret;", "ret;");
+    let fault = Machine::new(1, 0, &keeps).run(launch(1, 1, 32), &[]).unwrap_err().to_string();
+    assert!(fault.ends_with("the CTA exits without tcgen05.dealloc of tensor memory columns [0..512]"), "{fault}");
 }

@@ -82,11 +82,7 @@ fn every_kind_of_error() {
         ("add.u32 %r1, %r2, %f1;", "expected `.u32`, found `.f32` register `%f1`", "%f1"),
         ("add.u64 %rd1, %rd2, %r1;", "expected `.u64`, found `.b32` register `%r1`", "%r1"),
         ("add.u32 %r1, %r2, 1.5;", "expected `.u32`, found a floating-point constant", "1.5"),
-        (
-            "mov.b32 %r1, 0x123456789;",
-            "expected `.b32`, found 4886718345, which has more than 32 bits",
-            "0x123456789",
-        ),
+        ("mov.b32 %r1, 0x123456789;", "expected `.b32`, found 4886718345, which has more than 32 bits", "0x123456789"),
         ("selp.b32 %r1, 1, 2, %r2;", "expected a predicate, found `.b32` register `%r2`", "%r2"),
         ("ld.global.b32 %r1, %rd1;", "expected an address in brackets, found `%rd1`", "%rd1"),
         ("@%r1 exit;", "expected a predicate, found `.b32` register `%r1`", "%r1"),
@@ -158,6 +154,8 @@ fn text_that_asks_for_too_much_is_refused_quickly() {
     // Very many blocks are no error, and no recursion either.
     let blocks: String = (0..50_000).map(|i| format!("L{i}: @%p bra L{};\n", (i * 7919) % 50_000)).collect();
     assert!(load(&module(&format!(".reg .pred %p;\n{blocks}"))).is_ok());
+    let loops: String = (0..50_000).map(|i| format!("L{i}: @%p bra L{i}; bra L{i};\n")).collect();
+    assert!(load(&module(&format!(".reg .pred %p;\n{loops}"))).is_ok());
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 

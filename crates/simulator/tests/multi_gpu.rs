@@ -197,3 +197,47 @@ fn unicast_writes_need_an_alias_fence_before_multimem_reads() {
         result.unwrap();
     }
 }
+
+#[test]
+fn multicast_writes_need_an_alias_fence_before_plain_reads() {
+    let program = |fence: &str| {
+        kernel(
+            ".param .u64 unicast, .param .u64 multicast",
+            &format!(
+                "ld.param.u64 %rd1, [unicast]; ld.param.u64 %rd2, [multicast];
+                 mov.f32 %f1, 0f3F800000; multimem.st.relaxed.sys.global.f32 [%rd2], %f1; {fence}
+                 ld.global.u32 %r1, [%rd1]; ret;"
+            ),
+        )
+    };
+    let run = |fence: &str| {
+        let mut machine = Machine::new(2, 0, &program(fence));
+        let addresses = symmetric(&mut machine, 2, &[1; 4]);
+        machine.run(launch(1, 1, 1), &[addresses[0].0, addresses[0].1])
+    };
+    let fault = run("").unwrap_err().to_string();
+    assert!(fault.contains("were written through a multicast address by CTA [0, 0, 0] of GPU 0, and are read through its own (unicast) address"), "{fault}");
+    run("fence.proxy.alias;").unwrap();
+}
+
+#[test]
+fn streams_run_in_order() {
+    let ptx = kernel(
+        ".param .u64 a",
+        "ld.param.u64 %rd1, [a]; ld.global.u32 %r1, [%rd1]; add.u32 %r1, %r1, 1; st.global.u32 [%rd1], %r1; ret;",
+    );
+    let mut machine = Machine::new(2, 0, &ptx);
+    let a = machine.node.allocate(GPU, 64).unwrap();
+    let b = machine.node.allocate(GPU, 64).unwrap();
+    machine.node.enqueue_fill(GPU, 0, a, 0, 64);
+    machine.start(GPU, launch(1, 1, 1), &[a]);
+    machine.node.enqueue_copy(GPU, 0, b, a, 64);
+    machine.start(GPU, launch(1, 1, 1), &[b]);
+    machine.node.run().unwrap();
+    assert_eq!((machine.words(GPU, a, 1), machine.words(GPU, b, 1)), (vec![1], vec![2]));
+    machine.node.enqueue_copy(GPU, 3, b, 0x10, 64);
+    assert_eq!(
+        machine.node.run().unwrap_err().to_string(),
+        "copy of 64 bytes enqueued on GPU 0, stream 3, at 0x10: no memory is mapped there"
+    );
+}

@@ -336,3 +336,13 @@ fn a_missing_arrival_is_a_deadlock_with_the_counts() {
         ],
     );
 }
+
+#[test]
+fn the_same_seed_replays_engines_too() {
+    let trace = |seed| {
+        let machine = run(&GEMM, seed, 3, 3).unwrap();
+        (machine.node.time_ns(), machine.node.counters(GPU))
+    };
+    assert_eq!(trace(1), trace(1));
+    assert_ne!(trace(1), trace(2));
+}

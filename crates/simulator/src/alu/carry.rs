@@ -21,13 +21,13 @@ pub(super) fn execute(warp: &mut Warp<'_>, instruction: &ScalarInstruction) {
 
 fn multiply(a: u64, b: u64, kind: IntegerType, high: bool) -> u64 {
     match kind {
-        IntegerType::U64 => (u128::from(a) * u128::from(b) >> if high { 64 } else { 0 }) as u64,
-        IntegerType::S64 => (i128::from(a as i64) * i128::from(b as i64) >> if high { 64 } else { 0 }) as u64,
+        IntegerType::U64 => ((u128::from(a) * u128::from(b)) >> if high { 64 } else { 0 }) as u64,
+        IntegerType::S64 => ((i128::from(a as i64) * i128::from(b as i64)) >> if high { 64 } else { 0 }) as u64,
         IntegerType::S32 => {
             let product = i64::from(a as i32) * i64::from(b as i32);
             u64::from((product >> if high { 32 } else { 0 }) as u32)
         }
-        _ => u64::from((a * b >> if high { 32 } else { 0 }) as u32),
+        _ => u64::from(((a * b) >> if high { 32 } else { 0 }) as u32),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Integer arithmetic.
 
+// One expression serves all types, so for some of them a cast changes nothing.
+#![allow(clippy::unnecessary_cast)]
+
 use super::lanes::Warp;
 use crate::program::{
     DotProductForm, IntegerOperation, IntegerType, IntegerUnaryOperation, MultiplyAddPart, Operand, Register,
@@ -89,8 +92,16 @@ pub(super) fn binary(
         O::Remainder => lanes!(|a, b| if b == 0 { a } else { a.wrapping_rem(b) }),
         O::Minimum => lanes!(|a, b| a.min(b)),
         O::Maximum => lanes!(|a, b| a.max(b)),
-        O::MinimumRelu => lanes!(|a, b| a.min(b).max(0)),
-        O::MaximumRelu => lanes!(|a, b| a.max(b).max(0)),
+        // `.relu` exists for signed types only.
+        O::MinimumRelu | O::MaximumRelu if kind != IntegerType::S32 => {
+            pairs(warp, operation, kind, destination, left, right);
+        }
+        O::MinimumRelu => {
+            warp.binary(destination, left, right, |a, b| (a as i32).min(b as i32).max(0) as u64);
+        }
+        O::MaximumRelu => {
+            warp.binary(destination, left, right, |a, b| (a as i32).max(b as i32).max(0) as u64);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::form::Form;
 use super::layout::{self, Globals, Space, Symbol};
 use super::scope::Scopes;
 use super::target::Target;
-use super::{reconvergence, table};
+use super::{allocation, reconvergence, table};
 use crate::program::{self, Kernel};
 use crate::ptx::ast::{Function, Instruction, Operand, OperandKind, Statement, Variable, VariableSpace};
 use crate::ptx::{Limits, PtxError};
@@ -53,7 +53,9 @@ pub(super) fn decode<'a>(
     for (scope, instruction) in collected.code {
         instructions.push(decode_instruction(instruction, scope, &mut context)?);
     }
-    let reconvergence = reconvergence::immediate_post_dominators(&instructions);
+    let graph = reconvergence::Graph::new(&instructions);
+    let reconvergence = reconvergence::immediate_post_dominators(&instructions, &graph);
+    let register_count = allocation::share_slots(&mut instructions, &graph, context.scopes.registers);
     Ok(Kernel {
         name: function.name.text.to_owned(),
         parameters,
@@ -64,7 +66,7 @@ pub(super) fn decode<'a>(
         static_shared_bytes,
         dynamic_shared_offset: dynamic_shared_offset as u32,
         local_bytes: collected.local.bytes as u32,
-        register_count: context.scopes.registers,
+        register_count,
         predicate_count: context.scopes.predicates,
         instructions,
         reconvergence,

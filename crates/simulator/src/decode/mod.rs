@@ -4,11 +4,13 @@
 //! "Instruction Set"): a text that a real assembler refuses should not run here either.
 
 mod address;
+mod allocation;
 mod form;
 mod kernel;
 mod layout;
 mod operand;
 mod reconvergence;
+mod registers;
 mod scope;
 mod target;
 

@@ -8,10 +8,9 @@ use crate::program::{Instruction, Operation};
 
 /// For each instruction the index at which lanes that diverge there come together again; see
 /// [`crate::program::Kernel::reconvergence`].
-pub(super) fn immediate_post_dominators(instructions: &[Instruction]) -> Vec<u32> {
+pub(super) fn immediate_post_dominators(instructions: &[Instruction], graph: &Graph) -> Vec<u32> {
     let end = instructions.len();
     let mut reconvergence: Vec<u32> = (1..=end as u32).collect();
-    let graph = Graph::new(instructions);
     let dominators = graph.post_dominators();
     for (block, &last) in graph.last.iter().enumerate() {
         if matches!(instructions[last].operation, Operation::Branch { .. } | Operation::BranchIndexed { .. }) {
@@ -23,16 +22,16 @@ pub(super) fn immediate_post_dominators(instructions: &[Instruction]) -> Vec<u32
 }
 
 /// Basic blocks. Block `first.len()` is the exit.
-struct Graph {
+pub(super) struct Graph {
     /// First instruction of each block.
-    first: Vec<usize>,
+    pub(super) first: Vec<usize>,
     /// Last instruction of each block.
-    last: Vec<usize>,
-    successors: Vec<Vec<usize>>,
+    pub(super) last: Vec<usize>,
+    pub(super) successors: Vec<Vec<usize>>,
 }
 
 impl Graph {
-    fn new(instructions: &[Instruction]) -> Self {
+    pub(super) fn new(instructions: &[Instruction]) -> Self {
         let end = instructions.len();
         let mut leader = vec![false; end + 1];
         leader[0] = true;
@@ -73,33 +72,37 @@ impl Graph {
         Self { first, last, successors }
     }
 
-    /// The block that ends a loop which code from `start` on, none of which reaches an exit, runs into.
-    fn latch(&self, start: usize) -> usize {
-        let mut on_path = vec![false; self.first.len()];
-        let mut seen = on_path.clone();
-        let mut stack = vec![(start, 0)];
-        seen[start] = true;
-        on_path[start] = true;
-        while let Some((block, next)) = stack.last_mut() {
-            let block = *block;
-            match self.successors[block].get(*next) {
-                Some(&successor) if on_path[successor] => return block,
-                Some(&successor) => {
-                    *next += 1;
-                    if !seen[successor] {
-                        seen[successor] = true;
-                        on_path[successor] = true;
-                        stack.push((successor, 0));
-                    }
-                }
-                None => {
+    /// The blocks that close loops among those not in `reaching`, none of which reaches an exit. Every other such block
+    /// runs into one of them.
+    fn latches(&self, reaching: &[bool]) -> Vec<usize> {
+        let mut latches = Vec::new();
+        let mut seen = reaching.to_vec();
+        let mut on_path = vec![false; seen.len()];
+        for start in 0..self.first.len() {
+            if seen[start] {
+                continue;
+            }
+            let mut stack = vec![(start, 0)];
+            seen[start] = true;
+            on_path[start] = true;
+            while let Some((block, next)) = stack.last_mut() {
+                let block = *block;
+                let Some(&successor) = self.successors[block].get(*next) else {
                     on_path[block] = false;
                     stack.pop();
+                    continue;
+                };
+                *next += 1;
+                if on_path[successor] {
+                    latches.push(block);
+                } else if !seen[successor] {
+                    seen[successor] = true;
+                    on_path[successor] = true;
+                    stack.push((successor, 0));
                 }
             }
         }
-        // Every path from `start` repeats a block, or it would have reached the exit.
-        start
+        latches
     }
 
     /// The immediate post-dominator of each block; the exit's is itself.
@@ -117,10 +120,11 @@ impl Graph {
         depth_first(exit, &predecessors, &mut seen, &mut order);
         // The exit's postorder number must stay the highest, so the walks from endless loops go before it.
         order.pop();
-        while let Some(start) = seen.iter().position(|&seen| !seen) {
-            let latch = self.latch(start);
-            successors[latch].push(exit);
-            depth_first(latch, &predecessors, &mut seen, &mut order);
+        for latch in self.latches(&seen) {
+            if !seen[latch] {
+                successors[latch].push(exit);
+                depth_first(latch, &predecessors, &mut seen, &mut order);
+            }
         }
         order.push(exit);
 

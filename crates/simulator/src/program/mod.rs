@@ -5,9 +5,11 @@
 
 mod instruction;
 mod scalar;
+mod scalar_operations;
 
 pub use instruction::*;
 pub use scalar::*;
+pub use scalar_operations::*;
 
 use std::sync::Arc;
 

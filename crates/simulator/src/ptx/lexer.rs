@@ -108,8 +108,8 @@ impl<'a> Lexer<'a> {
             let rest = self.rest();
             if rest.starts_with("//") {
                 self.advance(rest.find('\n').unwrap_or(rest.len()));
-            } else if rest.starts_with("/*") {
-                let Some(end) = rest[2..].find("*/") else {
+            } else if let Some(comment) = rest.strip_prefix("/*") {
+                let Some(end) = comment.find("*/") else {
                     return Err(PtxError::Unterminated { what: "comment", at: self.span(2).into() });
                 };
                 self.advance(end + 4);

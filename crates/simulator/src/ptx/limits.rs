@@ -5,7 +5,7 @@ pub(crate) struct Limits;
 
 impl Limits {
     /// Bytes of PTX text.
-    pub(crate) const TEXT_BYTES: usize = 64 << 20;
+    pub(crate) const TEXT_BYTES: usize = 16 << 20;
     /// Depth of nested `{ }` scopes and of parentheses in constant expressions.
     pub(crate) const NESTING: usize = 64;
     /// Modifiers of one instruction.
