@@ -185,14 +185,14 @@ pub(crate) struct Cluster {
     /// CTA slots by rank.
     pub(crate) ctas: Vec<u32>,
     pub(crate) live: u32,
+    /// Unique in the node's life.
+    pub(crate) uid: u32,
     pub(crate) index: [u32; 3],
     /// mbarriers initialised so far: the next one's number.
     pub(crate) mbarriers: u32,
     pub(crate) barrier: ClusterBarrier,
     /// Knowledge left at shared-memory words by release writes, by CTA rank and offset.
     pub(crate) released: HashMap<(u32, u32), Knowledge>,
-    /// The same at global words, by memory and offset.
-    pub(crate) released_global: HashMap<(u32, u64), Knowledge>,
 }
 
 /// The cluster's barrier.

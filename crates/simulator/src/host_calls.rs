@@ -112,7 +112,7 @@ impl Node {
         let length = bytes.len() as u64;
         let place = self.host_place(gpu, address, length)?;
         self.machine.effects += 1;
-        self.machine.alias.forget(place, length);
+        self.machine.memory.physical_mut(place.memory).bytes.clear_stamps(place.offset, length);
         if self.machine.memory.physical_mut(place.memory).bytes.write(place.offset, bytes) {
             self.machine.wake_global_watchers(place, length);
         }

@@ -40,3 +40,8 @@ pub use named_barrier::BarrierError;
 pub use node::Node;
 pub use ordering::{Actor, OrderingError};
 pub use tensor_map::encode_tensor_map;
+
+/// The examples of the documentation, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/simulator.md")]
+pub struct DocumentationExamples;

@@ -6,7 +6,7 @@ use crate::cta::{AllocationQueue, Cluster, Cta};
 use crate::engines::Events;
 use crate::memory::{AccessProblem, GenericTarget, NodeMemory, Place, decode_generic, shared_offset, shared_rank};
 use crate::node::{Counters, NodeConfig};
-use crate::ordering::{AliasTracker, TensorShadow};
+use crate::ordering::{GlobalTracker, GlobalWord, TensorShadow};
 use crate::program::StateSpace;
 use crate::random::Random;
 use crate::tcgen05::{Footprint, MmaScratch};
@@ -65,6 +65,10 @@ impl<T> Slab<T> {
     #[inline]
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut T {
         self.slots[slot as usize].as_mut().expect("the slot is in use")
+    }
+
+    pub(crate) fn try_get(&self, slot: u32) -> Option<&T> {
+        self.slots.get(slot as usize).and_then(Option::as_ref)
     }
 
     pub(crate) fn try_get_mut(&mut self, slot: u32) -> Option<&mut T> {
@@ -135,7 +139,9 @@ pub(crate) struct Machine {
     pub(crate) wakes: Vec<Wake>,
     pub(crate) watchers: HashMap<WatchKey, Vec<WaitToken>>,
     pub(crate) counters: Vec<Counters>,
-    pub(crate) alias: AliasTracker,
+    pub(crate) tracker: GlobalTracker,
+    /// Knowledge left at words of device memory by strong writes.
+    pub(crate) words: HashMap<Place, GlobalWord>,
     /// CTAs whose last warp has exited; the scheduler frees them.
     pub(crate) retired: Vec<u32>,
     /// Buffers, so that instructions allocate nothing.
@@ -169,7 +175,8 @@ impl Machine {
             wakes: Vec::new(),
             watchers: HashMap::new(),
             counters: vec![Counters::default(); config.gpus as usize],
-            alias: AliasTracker::default(),
+            tracker: GlobalTracker::default(),
+            words: HashMap::new(),
             retired: Vec::new(),
             mma_scratch: MmaScratch::default(),
             footprint: Footprint::default(),

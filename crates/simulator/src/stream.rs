@@ -146,11 +146,11 @@ impl Node {
         let cluster = machine.clusters.insert(Box::new(Cluster {
             ctas: Vec::with_capacity(size),
             live: size as u32,
+            uid: machine.next_cta + 1,
             index,
             mbarriers: 0,
             barrier: ClusterBarrier::default(),
             released: Default::default(),
-            released_global: Default::default(),
         }));
         for (rank, sm) in chosen.into_iter().enumerate() {
             let rank = rank as u32;
@@ -198,7 +198,7 @@ impl Node {
                 state.tensor = None;
             }
             machine.counters[gpu].ctas_retired += 1;
-            machine.alias.retire(uid, machine.now);
+            machine.tracker.retire(uid, machine.now);
             let group = machine.clusters.get_mut(cluster);
             group.live -= 1;
             if group.live == 0 {
@@ -234,7 +234,7 @@ impl Node {
             }
             done += length;
         }
-        machine.alias.forget(to, bytes);
+        machine.memory.physical_mut(to.memory).bytes.clear_stamps(to.offset, bytes);
         Ok(())
     }
 
@@ -261,7 +261,7 @@ impl Node {
             }
             done += length;
         }
-        machine.alias.forget(place, bytes);
+        machine.memory.physical_mut(place.memory).bytes.clear_stamps(place.offset, bytes);
         Ok(())
     }
 }

@@ -200,7 +200,7 @@ fn a_tensor_map_moves_a_swizzled_box_there_and_back() {
          WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra WAIT;
          cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd2, {0, %r1}], [tile];
          cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }";
-    let mut machine = Machine::new(1, 3, &ptx);
+    let mut machine = Machine::new(1, 3, ptx);
     let words: Vec<u32> = (0..61 * 32).collect();
     let from = machine.buffer(GPU, &words);
     let to = machine.buffer(GPU, &vec![0; words.len()]);
@@ -285,4 +285,29 @@ fn multicast_fills_every_cta_of_the_mask() {
     let source = machine.buffer(GPU, &[0; 32]);
     let fault = machine.run(launch(4, 4, 1), &[source, source]).unwrap_err().to_string();
     assert!(fault.ends_with("the multicast mask 0x11 names CTAs outside a cluster of 4, or none"), "{fault}");
+}
+
+#[test]
+fn what_a_bulk_store_wrote_is_read_only_after_its_thread_has_waited() {
+    let read = "ld.global.u32 %r1, [%rd1];";
+    assert_passes(1, &store("fence.proxy.async;", "cp.async.bulk.wait_group 0;", read));
+    let fault = fixture::fault_of(1, &store("fence.proxy.async;", "cp.async.bulk.wait_group.read 0;", read));
+    assert!(fault.contains("whose thread has executed no cp.async.bulk.wait_group (without .read) since"), "{fault}");
+}
+
+#[test]
+fn generic_writes_to_device_memory_need_a_proxy_fence_before_a_bulk_load() {
+    let program = |fence: &str| {
+        format!(
+            ".shared .align 128 .b8 buffer[128]; .shared .align 8 .b64 bar; ld.param.u64 %rd1, [out];
+             mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+             st.global.u32 [%rd1], 5; {fence}
+             mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
+             cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer], [%rd1], 16, [bar];
+             WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra WAIT; ret;"
+        )
+    };
+    assert_passes(1, &program("fence.proxy.async.global;"));
+    let fault = fixture::fault_of(1, &program(""));
+    assert!(fault.contains("fence.proxy.async is missing: CTA [0, 0, 0] wrote device memory at"), "{fault}");
 }

@@ -157,6 +157,8 @@ fn mbarriers() {
     ));
     assert!(matches!(kind("mbarrier.complete_tx.shared::cta.b64 [%r1], 16;"), (_, K::CompleteTransactions { .. })));
     assert!(matches!(kind("mbarrier.pending_count.b64 %r1, %rd1;"), (_, K::PendingCount { .. })));
+    refuse("mbarrier.arrive.shared::cta.b64 [%r1];");
+    refuse("mbarrier.arrive.release.shared::cta.b64 _, [%r1];");
     refuse("mbarrier.init.shared::cta.b64 [%r1], 0;");
     refuse("mbarrier.arrive.shared::cluster.b64 %rd1, [%r1];");
     refuse("mbarrier.init.shared::cluster.b64 [%r1], 1;");
@@ -228,6 +230,7 @@ fn tensor_memory() {
     refuse("tcgen05.mma.cta_group::3.kind::f16 [%r1], %rd1, %rd2, %r2, %p;");
     refuse("tcgen05.mma.cta_group::1.kind::mxf8f6f4 [%r1], %rd1, %rd2, %r2, [%r3], [%r4], %p;");
     refuse("tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r1, %r2}, [%r20];");
+    refuse("tcgen05.ld.sync.aligned.32x32b.x1.b32 %r1, [%r20];");
     refuse("tcgen05.ld.sync.32x32b.x1.b32 {%r1}, [%r20];");
 }
 
@@ -313,6 +316,9 @@ fn memory() {
     );
     decodes!("atom.shared.exch.b64 %rd1, [%r1], %rd2;", Operation::Atomic(Atomic { space: StateSpace::SharedCta, .. }));
     decodes!("red.global.add.v4.f32 [%rd1], {%f0, %f1, %f2, %f3};", Operation::Atomic(Atomic { sources, .. }) if sources.len() == 4);
+    refuse("ld.acquire.gpu.nc.b32 %r1, [%rd1];");
+    refuse("ld.shared.b32 %r1, [16];");
+    refuse("ld.shared.b32 %r1, [%r1-4];");
     refuse("ld.relaxed.global.u32 %r1, [%rd1];");
     refuse("ld.global.u32 %r1, [%r2];");
     refuse("ld.global.f32 %rd2, [%rd1];");
@@ -414,7 +420,12 @@ fn lanes_and_addresses() {
     );
     decodes!(
         "cvta.shared.u64 %rd1, buffer;",
-        Operation::ConvertAddress { space: StateSpace::SharedCta, to_space: false, source: Operand::Immediate(0), .. }
+        Operation::ConvertAddress {
+            space: StateSpace::SharedCta,
+            to_space: false,
+            source: Operand::VariableAddress { .. },
+            ..
+        }
     );
     decodes!("isspacep.shared::cluster %p, %rd1;", Operation::IsSpace { space: StateSpace::SharedCluster, .. });
     decodes!("mov.u32 %r1, %tid.x;", Operation::ReadSpecial { source: SpecialRegister::ThreadIndex(0), .. });

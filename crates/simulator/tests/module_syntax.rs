@@ -60,9 +60,10 @@ fn symbols_become_offsets() {
         Operation::Scalar(ScalarInstruction::Move { source, .. }) => *source,
         other => panic!("{other:?}"),
     };
+    let shared = |offset| Operand::VariableAddress { index: SHARED_WINDOW, offset };
     assert_eq!(moved(0), Operand::Immediate(0));
     assert_eq!(moved(5), Operand::Immediate(0));
-    assert_eq!(moved(9), Operand::Immediate(1024));
+    assert_eq!(moved(9), shared(1024));
     assert!(matches!(
         operations[10],
         Operation::Scalar(ScalarInstruction::Integer { right: Operand::Immediate(12), .. })

@@ -241,3 +241,91 @@ fn streams_run_in_order() {
         "copy of 64 bytes enqueued on GPU 0, stream 3, at 0x10: no memory is mapped there"
     );
 }
+
+/// GPU 1 writes a word in GPU 0's memory and raises a flag there; GPU 0 waits for the flag and reads the word.
+fn message(write: &str, read: &str) -> Vec<Result<(), Fault>> {
+    let ptx = kernel(
+        ".param .u64 rank, .param .u64 words",
+        &format!(
+            "ld.param.u64 %rd1, [rank]; ld.param.u64 %rd2, [words]; setp.eq.u64 %p1, %rd1, 0; @%p1 bra READ;
+             st.global.u32 [%rd2], 5; {write} ret;
+             READ: {read} setp.eq.u32 %p2, %r1, 0; @%p2 bra READ;
+             ld.global.u32 %r2, [%rd2]; ret;"
+        ),
+    );
+    (0..8)
+        .map(|seed| {
+            let mut machine = Machine::new(2, seed, &ptx);
+            let memory = machine.node.create_memory(GPU, 64).unwrap();
+            let words = [machine.node.map(GPU, memory).unwrap(), machine.node.map(GpuId(1), memory).unwrap()];
+            machine.node.write(GPU, words[0], &[0; 64]).unwrap();
+            for gpu in 0..2 {
+                machine.start(GpuId(gpu), launch(1, 1, 1), &[gpu.into(), words[gpu as usize]]);
+            }
+            machine.node.run()
+        })
+        .collect()
+}
+
+#[test]
+fn data_behind_a_flag_needs_release_and_acquire_of_system_scope() {
+    let release = "st.release.sys.global.u32 [%rd2+32], 1;";
+    let acquire = "ld.acquire.sys.global.u32 %r1, [%rd2+32];";
+    let right = [
+        (release, acquire),
+        ("fence.acq_rel.sys; st.relaxed.sys.global.u32 [%rd2+32], 1;", acquire),
+        (release, "ld.relaxed.sys.global.u32 %r1, [%rd2+32]; fence.acq_rel.sys;"),
+        ("red.release.sys.global.add.u32 [%rd2+32], 1;", acquire),
+        ("membar.sys; st.volatile.global.u32 [%rd2+32], 1;", "ld.volatile.global.u32 %r1, [%rd2+32]; membar.sys;"),
+    ];
+    for (write, read) in right {
+        for result in message(write, read) {
+            result.unwrap_or_else(|fault| panic!("{write} / {read}: {fault}"));
+        }
+    }
+    let wrong = [
+        ("st.relaxed.sys.global.u32 [%rd2+32], 1;", acquire),
+        ("st.release.gpu.global.u32 [%rd2+32], 1;", acquire),
+        ("fence.acq_rel.gpu; st.relaxed.sys.global.u32 [%rd2+32], 1;", acquire),
+        (release, "ld.relaxed.sys.global.u32 %r1, [%rd2+32];"),
+        (release, "ld.acquire.gpu.global.u32 %r1, [%rd2+32];"),
+    ];
+    for (write, read) in wrong {
+        for result in message(write, read) {
+            let fault = result.expect_err(&format!("{write} / {read} is not noticed")).to_string();
+            assert!(
+                fault.ends_with("CTA [0, 0, 0] of GPU 1 wrote it, and no release and acquire of sufficient scope lead from there to this read"),
+                "{fault}"
+            );
+        }
+    }
+}
+
+#[test]
+fn news_travels_through_a_third_cta() {
+    // CTA 0 writes and counts itself; CTA 1 counts too; whoever comes last tells CTA 2.
+    let program = |counter: &str| {
+        kernel(
+            ".param .u64 words",
+            &format!(
+                "ld.param.u64 %rd1, [words]; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 2; @%p1 bra READ;
+                 mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2; st.global.u32 [%rd2], 7;
+                 {counter} setp.ne.u32 %p2, %r2, 1; @%p2 bra END;
+                 st.release.gpu.global.u32 [%rd1+36], 1; bra END;
+                 READ: ld.acquire.gpu.global.u32 %r3, [%rd1+36]; setp.eq.u32 %p3, %r3, 0; @%p3 bra READ;
+                 ld.global.v2.u32 {{%r4, %r5}}, [%rd1];
+                 END: ret;"
+            ),
+        )
+    };
+    let run = |seed, counter: &str| {
+        let mut machine = Machine::new(1, seed, &program(counter));
+        let words = machine.buffer(GPU, &[0; 16]);
+        machine.run(launch(3, 1, 1), &[words])
+    };
+    for seed in 0..8 {
+        run(seed, "atom.acq_rel.gpu.global.add.u32 %r2, [%rd1+32], 1;").unwrap();
+        let fault = run(seed, "atom.relaxed.gpu.global.add.u32 %r2, [%rd1+32], 1;").unwrap_err().to_string();
+        assert!(fault.contains("data race in device memory"), "{fault}");
+    }
+}

@@ -23,6 +23,9 @@ impl<'a> Form<'_, 'a> {
         }
         // The windows of shared memory and tensor memory fit 32 bits; everything else needs 64.
         let narrow = matches!(space, StateSpace::SharedCta | StateSpace::SharedCluster | StateSpace::Local);
+        if matches!(address.base.kind, OperandKind::Constant(_)) && space != StateSpace::Local {
+            return Err(self.wrong_operand(&address.base, "a register or variable"));
+        }
         self.base_and_offset(address, narrow, true)
     }
 

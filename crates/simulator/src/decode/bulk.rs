@@ -91,10 +91,19 @@ fn trailing<'a>(
     Ok((operands, mask))
 }
 
+/// `.multicast::cluster`, which needs a destination in the cluster's window.
+fn multicast(form: &mut Form<'_, '_>, destination_space: StateSpace) -> Result<bool, PtxError> {
+    let multicast = form.has(".multicast::cluster");
+    if multicast && destination_space != StateSpace::SharedCluster {
+        return Err(form.missing("`.shared::cluster` with `.multicast::cluster`"));
+    }
+    Ok(multicast)
+}
+
 fn tensor_load(form: &mut Form<'_, '_>, destination_space: StateSpace, dimensions: usize) -> Result<Bulk, PtxError> {
     tile_mode(form)?;
     form.require(".mbarrier::complete_tx::bytes")?;
-    let multicast = form.has(".multicast::cluster");
+    let multicast = multicast(form, destination_space)?;
     let cta_group = form.choose(&[(".cta_group::1", 1), (".cta_group::2", 2)]).unwrap_or(0);
     if cta_group != 0 {
         form.needs(Needs::SM100A)?;
@@ -129,7 +138,7 @@ fn tensor_store(
 
 fn load(form: &mut Form<'_, '_>, destination_space: StateSpace) -> Result<Bulk, PtxError> {
     form.require(".mbarrier::complete_tx::bytes")?;
-    let multicast = form.has(".multicast::cluster");
+    let multicast = multicast(form, destination_space)?;
     let policy = form.has(".L2::cache_hint");
     let (operands, multicast) = trailing(form, 4, multicast, policy)?;
     Ok(Bulk::Load {

@@ -38,6 +38,9 @@ fn memory(form: &mut Form<'_, '_>) -> Result<Fence, PtxError> {
 
 /// `membar.level` is `fence.sc.scope`.
 pub(super) fn membar(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
+    if form.has(".proxy") {
+        return proxy(form);
+    }
     let levels = [(".cta", Scope::Cta), (".gl", Scope::Gpu), (".sys", Scope::System)];
     let scope = form.choose_required("a level", &levels)?;
     form.exactly::<0>()?;

@@ -197,6 +197,7 @@ pub(super) fn approximate(form: &mut Form<'_, '_>) -> Result<ScalarInstruction, 
         O::Exp2 if bfloat != flush && ty != Type::F32 => {
             return Err(form.missing("`.ftz` with `.bf16`, and no `.ftz` with `.f16`"));
         }
+        O::Reciprocal if ty == Type::F64 && !flush => return Err(form.missing("`.ftz` with `.f64`")),
         O::Tanh if flush => return Err(form.missing("no `.ftz`")),
         _ => {}
     }

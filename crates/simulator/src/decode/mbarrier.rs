@@ -54,9 +54,14 @@ fn any_space(form: &mut Form<'_, '_>) -> StateSpace {
     take_space_of(form, &[StateSpace::SharedCta, StateSpace::SharedCluster])
 }
 
-/// `.cta` (default) or `.cluster`.
-fn scope(form: &mut Form<'_, '_>) -> Scope {
-    form.choose(&[(".cta", Scope::Cta), (".cluster", Scope::Cluster)]).unwrap_or(Scope::Cta)
+/// The order, and `.cta` or `.cluster`; the order defaults to the table's first, and where it is spelt out so is the scope.
+fn ordering(form: &mut Form<'_, '_>, orders: &[(&str, MemoryOrder)]) -> Result<(MemoryOrder, Scope), PtxError> {
+    let order = form.choose(orders);
+    let scope = form.choose(&[(".cta", Scope::Cta), (".cluster", Scope::Cluster)]);
+    if order.is_some() != scope.is_some() {
+        return Err(form.missing("both an order and a scope, or neither"));
+    }
+    Ok((order.unwrap_or(orders[0].1), scope.unwrap_or(Scope::Cta)))
 }
 
 fn finish<'a>(
@@ -74,8 +79,7 @@ fn transactions(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         None => return Err(form.unknown()),
     };
     form.needs(Needs::SM90)?;
-    form.has(".relaxed");
-    scope(form);
+    ordering(form, &[(".relaxed", MemoryOrder::Relaxed)])?;
     let space = any_space(form);
     form.require(".b64")?;
     let [address, bytes] = form.exactly()?;
@@ -95,31 +99,17 @@ fn arrive(form: &mut Form<'_, '_>, drop: bool) -> Result<Operation, PtxError> {
         form.needs(Needs::SM90)?;
     }
     let orders = [(".release", MemoryOrder::Release), (".relaxed", MemoryOrder::Relaxed)];
-    let order = form.choose(&orders).unwrap_or(MemoryOrder::Release);
-    let scope = scope(form);
+    let (order, scope) = ordering(form, &orders)?;
     let space = any_space(form);
     form.require(".b64")?;
-    let operands = if expects { form.operands(2, 3)? } else { form.operands(1, 3)? };
-    // The state operand may be left out (`mbarrier.arrive.b64 [a]` in older texts); an address tells which form it is.
-    let first = usize::from(!matches!(operands[0].kind, OperandKind::Address(_)));
-    let state = if first == 1 { form.register_or_sink(&operands[0], Type::B64)? } else { None };
+    let operands = if expects { form.operands(3, 3)? } else { form.operands(2, 3)? };
+    let state = form.register_or_sink(&operands[0], Type::B64)?;
     if state.is_some() && space == StateSpace::SharedCluster {
         return Err(form.wrong_operand(&operands[0], "`_` (a remote barrier returns no state)"));
     }
-    let operands = match operands.get(first..) {
-        Some([address]) if !expects => (address, None),
-        Some([address, count]) => (address, Some(form.source(count, Type::U32)?)),
-        _ => {
-            return Err(PtxError::OperandCount {
-                instruction: form.mnemonic(),
-                expected: "an optional state, an address and a count as".into(),
-                found: form.instruction.operands.len() as u32,
-                at: form.span().into(),
-            });
-        }
-    };
-    let (count, expect_bytes) = if expects { (None, operands.1) } else { (operands.1, None) };
-    finish(form, operands.0, space, MbarrierKind::Arrive { state, count, expect_bytes, drop, order, scope })
+    let number = operands.get(2).map(|operand| form.source(operand, Type::U32)).transpose()?;
+    let (count, expect_bytes) = if expects { (None, number) } else { (number, None) };
+    finish(form, &operands[1], space, MbarrierKind::Arrive { state, count, expect_bytes, drop, order, scope })
 }
 
 fn wait(form: &mut Form<'_, '_>, suspends: bool) -> Result<Operation, PtxError> {
@@ -128,8 +118,7 @@ fn wait(form: &mut Form<'_, '_>, suspends: bool) -> Result<Operation, PtxError> 
     }
     let parity = form.has(".parity");
     let orders = [(".acquire", MemoryOrder::Acquire), (".relaxed", MemoryOrder::Relaxed)];
-    let order = form.choose(&orders).unwrap_or(MemoryOrder::Acquire);
-    let scope = scope(form);
+    let (order, scope) = ordering(form, &orders)?;
     let space = cta_space(form);
     form.require(".b64")?;
     let operands = form.operands(3, 3 + usize::from(suspends))?;

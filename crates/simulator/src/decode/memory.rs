@@ -101,6 +101,9 @@ pub(super) fn load(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     if form.instruction.opcode.text == "ldu" {
         non_coherent = true;
     }
+    if non_coherent && order != MemoryOrder::Weak {
+        return Err(form.missing("no other order than `.weak` with `.nc`"));
+    }
     if non_coherent && !matches!(space, StateSpace::Global | StateSpace::Generic) {
         return Err(form.unsupported(": `.nc` outside global memory"));
     }

@@ -67,11 +67,11 @@ fn integers(operation: AtomicOperation) -> &'static [Type] {
 }
 
 /// What the operation allows for the type: floats add, and half-precision types have a minimum and maximum too.
-fn check_reduction(form: &Form<'_, '_>, operation: AtomicOperation, ty: Type, loads: bool) -> Result<(), PtxError> {
+fn check_reduction(form: &Form<'_, '_>, operation: AtomicOperation, ty: Type) -> Result<(), PtxError> {
     let float = !matches!(ty, Type::B32 | Type::B64 | Type::U32 | Type::S32 | Type::U64 | Type::S64);
     let legal = match operation {
         AtomicOperation::Add => true,
-        AtomicOperation::Min | AtomicOperation::Max => !float || (loads && !matches!(ty, Type::F32 | Type::F64)),
+        AtomicOperation::Min | AtomicOperation::Max => !matches!(ty, Type::F32 | Type::F64),
         _ => !float,
     };
     if legal { Ok(()) } else { Err(form.unsupported(": this operation on this type")) }
@@ -83,7 +83,7 @@ fn load_reduce(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     let operation = form.choose_required("an operation", &REDUCTIONS[..6])?;
     let accumulate = form.choose(&[(".acc::f32", Type::F32), (".acc::f16", Type::F16)]);
     let (length, ty) = vector(form, integers(operation))?;
-    check_reduction(form, operation, ty, true)?;
+    check_reduction(form, operation, ty)?;
     let narrow = matches!(ty, Type::E4m3x4 | Type::E5m2x4);
     let half = matches!(ty, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2);
     match accumulate {
@@ -118,7 +118,7 @@ fn reduce(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     let (order, scope, space) = qualifiers(form, &orders, MemoryOrder::Relaxed)?;
     let operation = form.choose_required("an operation", &REDUCTIONS[..6])?;
     let (length, ty) = vector(form, integers(operation))?;
-    check_reduction(form, operation, ty, false)?;
+    check_reduction(form, operation, ty)?;
     let [address, sources] = form.exactly()?;
     let sources = form.exact_elements(sources, length)?;
     let sources = sources.iter().map(|e| form.source(e, ty)).collect::<Result<_, _>>()?;

@@ -131,6 +131,14 @@ fn shape(form: &mut Form<'_, '_>) -> Result<(Tcgen05Shape, u8, usize), PtxError>
     Ok((shape, repeat, count))
 }
 
+/// Registers in braces, even one.
+fn vector<'a>(form: &Form<'_, 'a>, operand: &'a Operand<'a>, count: usize) -> Result<&'a [Operand<'a>], PtxError> {
+    match operand.kind {
+        OperandKind::Vector(_) => form.exact_elements(operand, count),
+        _ => Err(form.wrong_operand(operand, &format!("a vector of {count}"))),
+    }
+}
+
 fn load(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     sync_aligned(form)?;
     if form.has(".red") {
@@ -140,7 +148,7 @@ fn load(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     let pack = form.has(".pack::16b");
     form.require(".b32")?;
     let [destinations, address] = form.exactly()?;
-    let destinations = form.exact_elements(destinations, count)?;
+    let destinations = vector(form, destinations, count)?;
     Ok(Tcgen05::Load {
         shape,
         repeat,
@@ -156,7 +164,7 @@ fn store(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     let unpack = form.has(".unpack::16b");
     form.require(".b32")?;
     let [address, sources] = form.exactly()?;
-    let sources = form.exact_elements(sources, count)?;
+    let sources = vector(form, sources, count)?;
     Ok(Tcgen05::Store {
         shape,
         repeat,

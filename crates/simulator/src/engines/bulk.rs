@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use super::{Event, Site};
 use crate::fault::{BulkError, FaultCause};
 use crate::machine::Machine;
-use crate::memory::{AccessKind, AccessProblem, atomic_update};
+use crate::memory::{AccessKind, AccessProblem, Place, atomic_update};
 use crate::node::TensorMapElement;
-use crate::ordering::AliasAccess;
+use crate::ordering::GlobalAccess;
 use crate::program::{AtomicOperation, ElementType};
 use crate::shared::{SharedRange, SharedReader};
 use crate::tensor_map::{BoxChunk, TensorMap};
@@ -41,11 +41,13 @@ pub(crate) enum BulkTransfer {
     StoreRead {
         destination: BulkDestination,
         cta: u32,
+        /// The CTA's unique number.
+        uid: u32,
         range: SharedRange,
         thread: usize,
         group: u64,
-        writer: (u32, u32),
-        access: AliasAccess,
+        /// Of its writes to device memory.
+        stamp: u32,
     },
     /// The writing half: it no longer needs the CTA.
     StoreWrite {
@@ -53,10 +55,10 @@ pub(crate) enum BulkTransfer {
         bytes: Vec<u8>,
         range: SharedRange,
         cta: u32,
+        uid: u32,
         thread: usize,
         group: u64,
-        writer: (u32, u32),
-        access: AliasAccess,
+        stamp: u32,
     },
 }
 
@@ -69,6 +71,8 @@ pub(crate) struct BulkThread {
     first: u64,
     /// Oldest first; the last one is open.
     pub(crate) groups: VecDeque<StoreGroup>,
+    /// Writes of groups that are forgotten, of which the thread has waited for the reading half only.
+    unwaited: Vec<u32>,
 }
 
 /// Stores between two `commit_group`.
@@ -79,11 +83,13 @@ pub(crate) struct StoreGroup {
     /// Shared memory that it reads, until the thread has waited for that.
     pub(crate) ranges: Vec<SharedRange>,
     pub(crate) observed: bool,
+    /// Its writes to device memory, until the thread has waited for them.
+    pub(crate) stamps: Vec<u32>,
 }
 
 impl BulkThread {
     pub(crate) fn new(warp: u32, lane: u32) -> Self {
-        Self { warp, lane, first: 0, groups: VecDeque::from([StoreGroup::default()]) }
+        Self { warp, lane, first: 0, groups: VecDeque::from([StoreGroup::default()]), unwaited: Vec::new() }
     }
 
     /// Number of the open group.
@@ -104,9 +110,16 @@ impl BulkThread {
     /// Forgets groups that are complete and waited for.
     pub(crate) fn drop_finished(&mut self) {
         while self.groups.len() > 1 && self.groups[0].observed && self.groups[0].writes_left == 0 {
-            self.groups.pop_front();
+            let group = self.groups.pop_front().expect("just seen");
+            self.unwaited.extend(group.stamps);
             self.first += 1;
         }
+    }
+
+    /// The thread has waited for the writes of its `waited` oldest groups.
+    pub(crate) fn writes_waited(&mut self, waited: usize, mut note: impl FnMut(u32)) {
+        self.unwaited.drain(..).for_each(&mut note);
+        self.groups.iter_mut().take(waited).flat_map(|group| group.stamps.drain(..)).for_each(note);
     }
 
     fn group(&mut self, number: u64) -> Option<&mut StoreGroup> {
@@ -147,7 +160,7 @@ impl Machine {
                 }
                 self.counters[site.launch.gpu as usize].tma_bytes += u64::from(bytes);
             }
-            BulkTransfer::StoreRead { destination, cta, range, thread, group, writer, access } => {
+            BulkTransfer::StoreRead { destination, cta, uid, range, thread, group, stamp } => {
                 let mut bytes = vec![0; (range.end - range.start) as usize];
                 let state = self.cta_mut(cta);
                 state.shared.read(range.start, &mut bytes)?;
@@ -156,16 +169,16 @@ impl Machine {
                 }
                 self.wake_bulk_waiters(cta);
                 site.launch.operations.fetch_add(1, Ordering::Relaxed);
-                let write = BulkTransfer::StoreWrite { destination, bytes, range, cta, thread, group, writer, access };
+                let write = BulkTransfer::StoreWrite { destination, bytes, range, cta, uid, thread, group, stamp };
                 let due = self.now + self.random.latency();
                 self.events.push(due, Event::Bulk(Box::new((site.clone(), write))));
             }
-            BulkTransfer::StoreWrite { destination, bytes, range, cta, thread, group, writer, access } => {
-                self.land_store(site, &destination, &bytes, &range, writer, &access)?;
+            BulkTransfer::StoreWrite { destination, bytes, range, cta, uid, thread, group, stamp } => {
+                self.land_store(site, &destination, &bytes, &range, stamp)?;
                 site.launch.operations.fetch_sub(1, Ordering::Relaxed);
                 // The CTA may have exited, and its slot be another's, by now.
                 if let Some(state) = self.ctas.try_get_mut(cta)
-                    && state.uid == access.cta
+                    && state.uid == uid
                 {
                     if let Some(group) = state.bulk[thread].group(group) {
                         group.writes_left -= 1;
@@ -205,6 +218,26 @@ impl Machine {
         }
     }
 
+    /// What a bulk copy reads from device memory must be visible to the warp that issued it, through the async proxy.
+    fn check_bulk_read(&self, site: &Site, place: Place, bytes: u32, address: u64) -> Result<(), FaultCause> {
+        self.memory.physical(place.memory).bytes.each_stamp(place.offset, bytes.into(), |stamp, offset| {
+            // An issuer that has exited can no longer be asked what it knew.
+            let Some(cta) = self.ctas.try_get(site.slot).filter(|cta| cta.uid == site.uid) else { return Ok(()) };
+            let access = GlobalAccess {
+                cta: cta.uid,
+                cluster: self.clusters.get(cta.cluster).uid,
+                gpu: cta.gpu,
+                index: cta.index,
+                launched: site.launch.started,
+                now: self.now,
+            };
+            let order = &cta.orders[site.warp as usize];
+            let at = address + (offset - place.offset);
+            self.tracker.check(stamp, at, false, &access, order)?;
+            Ok(self.tracker.check_proxy(stamp, at, &access, order)?)
+        })
+    }
+
     fn land_chunk(
         &mut self,
         site: &Site,
@@ -229,6 +262,7 @@ impl Machine {
                         fail(AccessProblem::Uninitialised { first: address + (hole - place.offset) })
                     })?;
                     let owner = physical.gpu;
+                    self.check_bulk_read(site, place, length, address)?;
                     self.count_read(gpu, owner, length.into());
                 }
                 None => piece.iter_mut().zip(fill.iter().cycle()).for_each(|(byte, fill)| *byte = *fill),
@@ -243,16 +277,38 @@ impl Machine {
         Ok(())
     }
 
+    /// Marks what a store will write, so that a read before the bytes have landed is noticed too. Bad addresses are left
+    /// for the store itself to report.
+    pub(crate) fn stamp_store(&mut self, gpu: u32, destination: &BulkDestination, range: &SharedRange, stamp: u32) {
+        let mut mark = |address: u64, bytes: u32| {
+            if let Ok(place) = self.memory.locate(gpu, address, bytes.into()) {
+                self.memory.physical_mut(place.memory).bytes.stamp(place.offset, bytes.into(), stamp);
+            }
+        };
+        match destination {
+            BulkDestination::Linear { address } => mark(*address, range.end - range.start),
+            BulkDestination::Tensor { map, coordinates, .. } => {
+                let visited = map.for_each_chunk(coordinates, range.start, |chunk| {
+                    if let Some(address) = chunk.global {
+                        mark(address, chunk.bytes);
+                    }
+                });
+                // The store itself will find the same error.
+                drop(visited);
+            }
+        }
+    }
+
     fn land_store(
         &mut self,
         site: &Site,
         destination: &BulkDestination,
         bytes: &[u8],
         range: &SharedRange,
-        writer: (u32, u32),
-        alias: &AliasAccess,
+        stamp: u32,
     ) -> Result<(), FaultCause> {
         let gpu = site.launch.gpu;
+        self.tracker.bulk_landed(stamp, self.now);
         let mut put = |address: u64, piece: &[u8], reduce: Option<(AtomicOperation, ElementType)>| {
             let length = piece.len() as u32;
             let fail = |problem| access(AccessKind::BulkWrite, address, length, problem);
@@ -278,7 +334,8 @@ impl Machine {
                     watched
                 }
             };
-            let (owner, multicast) = (physical.gpu, physical.multicast);
+            physical.bytes.stamp(place.offset, length.into(), stamp);
+            let owner = physical.gpu;
             self.count_write(gpu, owner, length.into());
             if owner == gpu {
                 let sectors = ((address + u64::from(length) - 1) >> 5) - (address >> 5) + 1;
@@ -286,10 +343,6 @@ impl Machine {
             }
             if watched {
                 self.wake_global_watchers(place, length.into());
-            }
-            if multicast {
-                let access = AliasAccess { now: self.now, ..*alias };
-                self.alias.write(place, length.into(), false, &access, writer);
             }
             Ok::<(), FaultCause>(())
         };

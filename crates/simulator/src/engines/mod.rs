@@ -20,6 +20,9 @@ use crate::warp::{Resume, WaitToken};
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     pub(crate) launch: Arc<Launch>,
+    /// The CTA's slot, unique number and place in the grid.
+    pub(crate) slot: u32,
+    pub(crate) uid: u32,
     pub(crate) cta: [u32; 3],
     pub(crate) warp: u32,
     pub(crate) lanes: LaneMask,

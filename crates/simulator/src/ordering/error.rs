@@ -166,6 +166,40 @@ pub enum OrderingError {
         /// The other warp.
         other: Actor,
     },
+    /// A read of device memory that nothing orders after the write.
+    #[error(
+        "data race in device memory at {address:#x}: CTA {writer_cta:?} of GPU {writer_gpu} wrote it, and no release and acquire of sufficient scope lead from there to this read"
+    )]
+    GlobalRace {
+        /// The address read.
+        address: u64,
+        /// Writing GPU.
+        writer_gpu: u32,
+        /// Writing CTA.
+        writer_cta: [u32; 3],
+    },
+    /// Generic write to device memory, then a bulk copy that reads it.
+    #[error(
+        "fence.proxy.async is missing: CTA {writer_cta:?} wrote device memory at {address:#x} through the generic proxy, and a bulk copy now reads it (PTX ISA, proxies)"
+    )]
+    MissingGlobalProxyFence {
+        /// The address read.
+        address: u64,
+        /// Writing CTA.
+        writer_cta: [u32; 3],
+    },
+    /// A read of what a bulk store wrote without its thread waiting.
+    #[error(
+        "device memory at {address:#x} is written by a bulk store of CTA {writer_cta:?} of GPU {writer_gpu} whose thread has executed no cp.async.bulk.wait_group (without .read) since: the bytes may not have arrived"
+    )]
+    BulkStoreNotWaited {
+        /// The address read.
+        address: u64,
+        /// Writing GPU.
+        writer_gpu: u32,
+        /// Writing CTA.
+        writer_cta: [u32; 3],
+    },
     /// Unicast and multicast accesses without an alias fence.
     #[error(
         "fence.proxy.alias is missing: the bytes at {address:#x} were written through {written} address by CTA {writer_cta:?} of GPU {writer_gpu}, and are read through {read} address (PTX ISA, proxies)"

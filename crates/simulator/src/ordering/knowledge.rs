@@ -1,6 +1,7 @@
 //! What a warp has learnt about the other warps and the asynchronous engines of its cluster.
 
-use crate::program::MemoryOrder;
+use super::foreign::Foreign;
+use crate::program::{MemoryOrder, Scope};
 
 /// One counter per actor; an absent entry is zero.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +33,11 @@ impl Clock {
         }
     }
 
+    /// True when it is at or past the other everywhere.
+    pub(crate) fn includes(&self, other: &Clock) -> bool {
+        other.0.iter().enumerate().all(|(actor, &value)| self.get(actor as u32) >= value)
+    }
+
     pub(crate) fn copy_from(&mut self, other: &Clock) {
         self.0.clear();
         self.0.extend_from_slice(&other.0);
@@ -54,6 +60,8 @@ pub(crate) struct Knowledge {
     pub(crate) generic: Clock,
     /// Per warp: its generic writes up to this epoch are visible to the async proxy too.
     pub(crate) proxied: Clock,
+    /// The same as `generic`, of other clusters.
+    pub(crate) foreign: Foreign,
     /// Per mbarrier of the cluster: phases known to be complete.
     pub(crate) phases: Clock,
     /// Per warp: its asynchronous tcgen05 operations up to this one are known complete.
@@ -75,6 +83,7 @@ impl Knowledge {
     pub(crate) fn join_memory(&mut self, other: &Knowledge) {
         self.generic.join(&other.generic);
         self.proxied.join(&other.proxied);
+        self.foreign.join(&other.foreign);
     }
 
     /// Takes over what needs execution order only: `tcgen05` orders its operations by its own fences around *relaxed*
@@ -89,6 +98,7 @@ impl Knowledge {
     pub(crate) fn clear(&mut self) {
         self.generic.clear();
         self.proxied.clear();
+        self.foreign.clear();
         self.phases.clear();
         self.commits.clear();
         self.loads.clear();
@@ -98,6 +108,7 @@ impl Knowledge {
     pub(crate) fn copy_from(&mut self, other: &Knowledge) {
         self.generic.copy_from(&other.generic);
         self.proxied.copy_from(&other.proxied);
+        self.foreign = other.foreign.clone();
         self.phases.copy_from(&other.phases);
         self.commits.copy_from(&other.commits);
         self.loads.copy_from(&other.loads);
@@ -124,8 +135,11 @@ pub(crate) struct WarpOrder {
     pub(crate) known: Knowledge,
     /// What its last release fence covered; a relaxed arrival after it publishes that much.
     fenced: Knowledge,
-    /// What relaxed waits saw; an acquire fence turns it into knowledge.
-    pending: Knowledge,
+    fence_scope: Scope,
+    /// What relaxed reads and waits saw; an acquire fence turns it into knowledge.
+    pub(super) pending: Knowledge,
+    /// Epoch and number of its last write to device memory, through unicast and through multicast addresses.
+    pub(super) last_stamp: [(u32, u32); 2],
     /// `known.{commits, loads, stores}` as of the last `tcgen05.fence::after_thread_sync`.
     pub(crate) after_commits: Clock,
     pub(crate) after_loads: Clock,
@@ -151,6 +165,8 @@ impl WarpOrder {
             actor,
             known,
             fenced: Knowledge::default(),
+            fence_scope: Scope::Cta,
+            last_stamp: [(0, 0); 2],
             pending: Knowledge::default(),
             after_commits: Clock::default(),
             after_loads: Clock::default(),
@@ -204,9 +220,15 @@ impl WarpOrder {
         self.last_acquire = now;
     }
 
+    /// How far its last release fence reaches.
+    pub(super) fn fence_scope(&self) -> Scope {
+        self.fence_scope
+    }
+
     /// `fence`: both halves as its order says.
-    pub(crate) fn fence(&mut self, order: MemoryOrder, now: u64) {
+    pub(crate) fn fence(&mut self, order: MemoryOrder, scope: Scope, now: u64) {
         if is_release(order) {
+            self.fence_scope = scope;
             self.fenced.copy_from(&self.known);
             self.next_epoch();
         }
@@ -262,7 +284,7 @@ mod tests {
         writer.publish(MemoryOrder::Release, &mut barrier);
         reader.observe(MemoryOrder::Relaxed, &barrier, 2);
         assert!(reader.known.generic.get(0) < stamp);
-        reader.fence(MemoryOrder::Acquire, 3);
+        reader.fence(MemoryOrder::Acquire, Scope::Cta, 3);
         assert!(reader.known.generic.get(0) >= stamp);
         assert!(writer.epoch() > stamp);
     }

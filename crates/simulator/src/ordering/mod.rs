@@ -3,16 +3,19 @@
 //! A run that happens to read the right bytes proves nothing about the next one, so every access is checked against what
 //! its warp has *learnt* through synchronisation, not against when things happened. Clocks are kept per warp of a
 //! cluster: finer would cost a clock per lane and find little more, since lanes of a warp rarely talk through memory.
-//! Knowledge travels with mbarriers, named and cluster barriers, and release/acquire accesses to shared memory.
+//! Knowledge travels with mbarriers, named and cluster barriers, and release/acquire accesses, within a cluster and, through
+//! words of device memory, between clusters and GPUs.
 
-mod alias;
 mod error;
+mod foreign;
+mod global;
 mod knowledge;
 mod shared;
 mod tensor;
 
-pub(crate) use alias::{AliasAccess, AliasTracker};
 pub use error::{Actor, OrderingError};
+pub(crate) use foreign::{GlobalWord, WordAccess};
+pub(crate) use global::{GlobalAccess, GlobalTracker};
 pub(crate) use knowledge::{Knowledge, WarpOrder, is_acquire, is_release};
 pub(crate) use shared::{AsyncReader, SharedShadow};
 pub(crate) use tensor::{TensorIssuer, TensorShadow};

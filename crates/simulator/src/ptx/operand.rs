@@ -36,7 +36,7 @@ impl<'a> Parser<'a> {
                 } else if next.kind == TokenKind::Dotted {
                     self.next();
                     (OperandKind::Component(token.text, next.text), next.span)
-                } else if self.at('+') || self.at('-') {
+                } else if self.at('+') {
                     let offset = self.offset()?;
                     (OperandKind::NameOffset(token.text, offset), next.span)
                 } else {
@@ -56,12 +56,11 @@ impl<'a> Parser<'a> {
         Ok(Operand { kind, span: token.span.to(end) })
     }
 
-    /// `+ imm`, `- imm` or `+-imm`.
+    /// `+imm` or `+-imm`; the ISA has no `-imm`.
     fn offset(&mut self) -> Result<i64, PtxError> {
-        let negative = self.next().text == "-";
+        self.next();
         let token = self.peek();
         let value = self.integer()?;
-        let value = if negative { -value } else { value };
         i64::try_from(value).map_err(|_| self.unexpected("an offset of 64 bits", token))
     }
 

@@ -112,7 +112,7 @@ pub enum MmaError {
         /// Of the instruction descriptor.
         scale_id: u8,
     },
-    /// CTAs given to [`Mma::execute`].
+    /// CTAs given to [`Mma::execute`](super::Mma::execute).
     #[error("an MMA of cta_group::{cta_group} was given {given} CTAs")]
     CtaCount {
         /// 1 or 2.

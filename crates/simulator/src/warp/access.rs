@@ -5,8 +5,8 @@ use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
 use crate::memory::{AccessKind, AccessProblem, GenericTarget, Place, decode_generic};
-use crate::ordering::{is_acquire, is_release};
-use crate::program::{ElementType, Load, MemoryOrder, Operand, StateSpace, Store, WARP_LANES};
+use crate::ordering::{WordAccess, is_acquire, is_release};
+use crate::program::{ElementType, Load, MemoryOrder, Operand, Scope, StateSpace, Store, WARP_LANES};
 
 /// Where one lane's access goes.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +80,7 @@ impl Context<'_> {
         let mut keys = [WatchKey::Shared { cta: u32::MAX, granule: 0 }; WARP_LANES];
         let mut watched = 0;
         let mut seen = (0, 0);
+        let mut checked = 0;
         let mut rest = self.lanes;
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize;
@@ -93,7 +94,15 @@ impl Context<'_> {
             let mut values = [0; 8];
             match target {
                 Target::Global(address) => {
-                    let place = self.global_load(address, bytes, element, load.order, lane, &mut values)?;
+                    let place = self.global_load(
+                        address,
+                        bytes,
+                        element,
+                        (load.order, load.scope),
+                        lane,
+                        &mut values,
+                        &mut checked,
+                    )?;
                     keys[watched] = WatchKey::Global { memory: place.memory, granule: place.offset >> 3 };
                     watched += usize::from(strong);
                 }
@@ -140,14 +149,16 @@ impl Context<'_> {
     }
 
     #[inline]
+    #[allow(clippy::too_many_arguments)]
     fn global_load(
         &mut self,
         address: u64,
         bytes: u32,
         element: u32,
-        order: MemoryOrder,
+        (order, scope): (MemoryOrder, Scope),
         lane: usize,
         values: &mut [u64; 8],
+        checked: &mut u32,
     ) -> Step<Place> {
         let fail = |problem| access_failure(lane, AccessKind::Load, address, bytes, problem);
         let gpu = self.launch.gpu;
@@ -160,40 +171,75 @@ impl Context<'_> {
                 fail(AccessProblem::Uninitialised { first: address + first })
             })?;
         }
-        let (owner, multicast) = (physical.gpu, physical.multicast);
+        let owner = physical.gpu;
         self.machine.count_read(gpu, owner, bytes.into());
-        if is_acquire(order) {
-            self.acquire_global(place);
-        }
-        if multicast && !is_strong(order) {
-            let access = self.alias_access();
-            let order = &self.machine.cta(self.warp.cta).orders[self.warp.index as usize];
-            self.machine
-                .alias
-                .read(place, bytes, false, address, &access, order)
-                .map_err(|error| at_lane(lane, error))?;
+        if is_strong(order) {
+            self.read_word(place, order, scope, true);
+        } else {
+            self.check_global_read(place, bytes, false, address, lane, checked)?;
         }
         Ok(place)
     }
 
-    /// Takes in what a release write of the same cluster left at a global word.
-    pub(super) fn acquire_global(&mut self, place: Place) {
+    /// A weak read of device memory must be ordered after the writes that it sees. `checked` is a stamp that has already
+    /// passed for this instruction.
+    #[inline]
+    pub(super) fn check_global_read(
+        &self,
+        place: Place,
+        bytes: u32,
+        multicast: bool,
+        address: u64,
+        lane: usize,
+        checked: &mut u32,
+    ) -> Step<()> {
+        self.machine.memory.physical(place.memory).bytes.each_stamp(place.offset, bytes.into(), |stamp, offset| {
+            if stamp == *checked {
+                return Ok(());
+            }
+            let access = self.global_access();
+            let order = &self.machine.cta(self.warp.cta).orders[self.warp.index as usize];
+            let at = address + (offset - place.offset);
+            self.machine.tracker.check(stamp, at, multicast, &access, order).map_err(|error| at_lane(lane, error))?;
+            *checked = stamp;
+            Ok(())
+        })
+    }
+
+    /// Stamps a write of this warp to device memory.
+    pub(super) fn stamp_global(&mut self, place: Place, bytes: u32, stamp: u32) {
+        self.machine.memory.physical_mut(place.memory).bytes.stamp(place.offset, bytes.into(), stamp);
+    }
+
+    /// The stamp of this warp's writes to device memory now.
+    pub(super) fn global_stamp(&mut self, multicast: bool) -> u32 {
+        let access = self.global_access();
+        let order = &mut self.machine.ctas.get_mut(self.warp.cta).orders[self.warp.index as usize];
+        self.machine.tracker.stamp(&access, order, multicast)
+    }
+
+    fn word_access(&self, order: MemoryOrder, scope: Scope) -> WordAccess {
+        let cta = self.machine.cta(self.warp.cta);
+        WordAccess { cluster: self.machine.clusters.get(cta.cluster).uid, gpu: cta.gpu, order, scope }
+    }
+
+    /// A strong read takes in what strong writes left at a word of device memory.
+    pub(super) fn read_word(&mut self, place: Place, order: MemoryOrder, scope: Scope, unicast: bool) {
+        let access = self.word_access(order, scope);
         let machine = &mut *self.machine;
-        let cta = machine.ctas.get_mut(self.warp.cta);
-        let order = &mut cta.orders[self.warp.index as usize];
-        let released = &machine.clusters.get(cta.cluster).released_global;
-        match released.get(&(place.memory, place.offset)) {
-            Some(knowledge) => order.observe(MemoryOrder::Acquire, knowledge, machine.now),
-            None => order.note_acquire(machine.now),
+        let own = &mut machine.ctas.get_mut(self.warp.cta).orders[self.warp.index as usize];
+        match machine.words.get(&place) {
+            Some(word) => word.read(&access, own, machine.now),
+            None if unicast && is_acquire(order) => own.note_acquire(machine.now),
+            None => {}
         }
     }
 
-    /// Leaves what a release write knows at a global word.
-    pub(super) fn release_global(&mut self, place: Place, order: MemoryOrder) {
-        let cta = self.machine.ctas.get_mut(self.warp.cta);
-        let knowledge =
-            self.machine.clusters.get_mut(cta.cluster).released_global.entry((place.memory, place.offset)).or_default();
-        cta.orders[self.warp.index as usize].publish(order, knowledge);
+    /// A strong write leaves what this warp knows at a word of device memory.
+    pub(super) fn write_word(&mut self, place: Place, order: MemoryOrder, scope: Scope, modifies: bool) {
+        let access = self.word_access(order, scope);
+        let own = &mut self.machine.ctas.get_mut(self.warp.cta).orders[self.warp.index as usize];
+        self.machine.words.entry(place).or_default().write(&access, modifies, own);
     }
 
     /// The same for shared words.
@@ -318,6 +364,7 @@ impl Context<'_> {
         let immediate = matches!(store.address.base, Operand::Immediate(_));
         let mut sectors = [0u64; WARP_LANES];
         let mut sector_count = 0;
+        let mut stamp = None;
         let mut rest = self.lanes;
         let mut local = true;
         while rest != 0 {
@@ -337,7 +384,15 @@ impl Context<'_> {
                 Target::Global(_) if store.space == StateSpace::Constant => return Err(fail(AccessProblem::ReadOnly)),
                 Target::Global(address) => {
                     local = false;
-                    if self.global_store(address, bytes, element, store.order, lane, values)? {
+                    if self.global_store(
+                        address,
+                        bytes,
+                        element,
+                        (store.order, store.scope),
+                        lane,
+                        values,
+                        &mut stamp,
+                    )? {
                         sectors[sector_count] = address >> 5;
                         sector_count += 1;
                     }
@@ -379,33 +434,34 @@ impl Context<'_> {
 
     /// Stores a vector; true when it went to the GPU's own memory.
     #[inline]
+    #[allow(clippy::too_many_arguments)]
     fn global_store(
         &mut self,
         address: u64,
         bytes: u32,
         element: u32,
-        order: MemoryOrder,
+        (order, scope): (MemoryOrder, Scope),
         lane: usize,
         values: &[u64],
+        stamp: &mut Option<u32>,
     ) -> Step<bool> {
         let gpu = self.launch.gpu;
         let place = self.locate_global(address, bytes, AccessKind::Store, lane)?;
-        if is_release(order) {
-            self.release_global(place, order);
+        if is_strong(order) {
+            self.write_word(place, order, scope, false);
         }
         let physical = self.machine.memory.physical_mut(place.memory);
         let mut watched = false;
         for (index, &value) in values.iter().enumerate() {
             watched |= physical.bytes.store(place.offset + u64::from(index as u32 * element), element, value);
         }
-        let (owner, multicast) = (physical.gpu, physical.multicast);
+        let owner = physical.gpu;
         self.machine.count_write(gpu, owner, bytes.into());
         if watched {
             self.machine.wake_global_watchers(place, bytes.into());
         }
-        if multicast {
-            self.note_alias_write(place, bytes, false);
-        }
+        let stamp = *stamp.get_or_insert_with(|| self.global_stamp(false));
+        self.stamp_global(place, bytes, stamp);
         Ok(owner == gpu)
     }
 
@@ -415,13 +471,6 @@ impl Context<'_> {
             .memory
             .locate(self.launch.gpu, address, bytes.into())
             .map_err(|problem| access_failure(lane, kind, address, bytes, problem))
-    }
-
-    /// Notes a write to memory that has a multicast alias.
-    pub(super) fn note_alias_write(&mut self, place: Place, bytes: u32, multicast: bool) {
-        let access = self.alias_access();
-        let order = &self.machine.ctas.get(self.warp.cta).orders[self.warp.index as usize];
-        self.machine.alias.write(place, bytes.into(), multicast, &access, (order.actor, order.epoch()));
     }
 }
 

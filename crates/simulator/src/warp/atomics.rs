@@ -38,12 +38,8 @@ impl Context<'_> {
             match target {
                 Target::Global(address) => {
                     let place = self.locate_global(address, bytes, AccessKind::Atomic, lane)?;
-                    if is_acquire(atomic.order) {
-                        self.acquire_global(place);
-                    }
-                    if is_release(atomic.order) {
-                        self.release_global(place, atomic.order);
-                    }
+                    self.read_word(place, atomic.order, atomic.scope, true);
+                    self.write_word(place, atomic.order, atomic.scope, true);
                     keys[watched] = WatchKey::Global { memory: place.memory, granule: place.offset >> 3 };
                 }
                 Target::Shared { cta, offset } => {
@@ -90,9 +86,8 @@ impl Context<'_> {
                     Target::Global(address) => {
                         let place = self.locate_global(address + step, element, AccessKind::Atomic, lane)?;
                         self.machine.store_global(place, element, new);
-                        if self.machine.memory.physical(place.memory).multicast {
-                            self.note_alias_write(place, element, false);
-                        }
+                        let stamp = self.global_stamp(false);
+                        self.stamp_global(place, element, stamp);
                     }
                     Target::Shared { cta, offset } => {
                         let at = u64::from(offset) + step;

@@ -136,9 +136,12 @@ impl Context<'_> {
     }
 
     pub(super) fn site(&self, lane: usize) -> Site {
+        let cta = self.machine.cta(self.warp.cta);
         Site {
             launch: self.launch.clone(),
-            cta: self.machine.cta(self.warp.cta).index,
+            slot: self.warp.cta,
+            uid: cta.uid,
+            cta: cta.index,
             warp: self.warp.index,
             lanes: 1 << lane,
             pc: self.pc,
@@ -286,11 +289,13 @@ impl Context<'_> {
         open.reads_left += 1;
         open.writes_left += 1;
         open.ranges.push(range.clone());
-        let order = &cta.orders[self.warp.index as usize];
-        let writer = (order.actor, order.epoch());
-        let access = self.alias_access();
-        let transfer =
-            BulkTransfer::StoreRead { destination, cta: self.warp.cta, range, thread, group, writer, access };
+        let access = self.global_access();
+        let cta = self.machine.ctas.get_mut(self.warp.cta);
+        let stamp = self.machine.tracker.bulk_stamp(&access, &cta.orders[self.warp.index as usize]);
+        cta.bulk[thread].groups.back_mut().expect("there is always an open group").stamps.push(stamp);
+        self.machine.stamp_store(self.launch.gpu, &destination, &range, stamp);
+        let (cta, uid) = (self.warp.cta, access.cta);
+        let transfer = BulkTransfer::StoreRead { destination, cta, uid, range, thread, group, stamp };
         self.push_bulk(transfer, lane);
         Ok(())
     }
@@ -309,7 +314,7 @@ impl Context<'_> {
         }
         self.each_lane(|context, lane| {
             let thread = context.bulk_thread(lane);
-            let cta = context.machine.cta_mut(context.warp.cta);
+            let cta = context.machine.ctas.get_mut(context.warp.cta);
             let order = &cta.orders[context.warp.index as usize];
             let state = &mut cta.bulk[thread];
             let waited = state.waited(pending);
@@ -318,6 +323,9 @@ impl Context<'_> {
                 for range in group.ranges.drain(..) {
                     cta.shared.shadow.bulk_read_observed(&range, order);
                 }
+            }
+            if !read {
+                state.writes_waited(waited, |stamp| context.machine.tracker.bulk_waited(stamp, order.epoch()));
             }
             state.drop_finished();
         });

@@ -7,7 +7,7 @@ use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
 use crate::memory::{AccessKind, AccessProblem, GenericTarget, Place, decode_generic};
 use crate::multimem::{load_reduce, reduce};
-use crate::ordering::{is_acquire, is_release};
+use crate::ordering::is_acquire;
 use crate::program::{Multimem, MultimemKind};
 
 /// Most GPUs of a multicast object whose values fit on the stack.
@@ -93,7 +93,8 @@ impl Context<'_> {
                             let value = context.operand(source, lane);
                             context.machine.store_global(Place { offset, ..*place }, element, value);
                         }
-                        context.note_alias_write(*place, bytes, true);
+                        let stamp = context.global_stamp(true);
+                        context.stamp_global(*place, bytes, stamp);
                     }
                 }
                 MultimemKind::Reduce { operation, sources } => {
@@ -109,13 +110,14 @@ impl Context<'_> {
                                 .map_err(|error| at_lane(lane, error))?;
                             context.machine.store_global(at, element, new);
                         }
-                        context.note_alias_write(*place, bytes, true);
+                        let stamp = context.global_stamp(true);
+                        context.stamp_global(*place, bytes, stamp);
                     }
                 }
             }
-            if is_release(multimem.order) {
+            if is_strong(multimem.order) && kind != AccessKind::MultimemLoadReduce {
                 for place in places.iter() {
-                    context.release_global(*place, multimem.order);
+                    context.write_word(*place, multimem.order, multimem.scope, kind == AccessKind::MultimemReduce);
                 }
             }
             Ok(())
@@ -131,16 +133,12 @@ impl Context<'_> {
         multimem: &Multimem,
         lane: usize,
     ) -> Step<()> {
-        let access = self.alias_access();
+        let mut checked = 0;
         for &place in places {
             if is_acquire(multimem.order) {
-                self.acquire_global(place);
+                self.read_word(place, multimem.order, multimem.scope, false);
             }
-            let order = &self.machine.cta(self.warp.cta).orders[self.warp.index as usize];
-            self.machine
-                .alias
-                .read(place, bytes, true, address, &access, order)
-                .map_err(|error| at_lane(lane, error))?;
+            self.check_global_read(place, bytes, true, address, lane, &mut checked)?;
         }
         Ok(())
     }

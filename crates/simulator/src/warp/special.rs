@@ -8,7 +8,9 @@ use crate::memory::{
     AccessKind, AccessProblem, GenericTarget, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, decode_generic,
     shared_address, shared_offset, shared_rank,
 };
-use crate::program::{Address, Fence, LaneRelation, Operand, Predicate, Register, SpecialRegister, StateSpace};
+use crate::program::{
+    Address, Fence, LaneRelation, MemoryOrder, Operand, Predicate, Register, Scope, SpecialRegister, StateSpace,
+};
 
 /// Reads of a clock in a row after which a group waits for time instead of burning instructions.
 const CLOCK_READS_BEFORE_SLEEP: u32 = 256;
@@ -216,14 +218,14 @@ impl Context<'_> {
 
     pub(super) fn fence(&mut self, fence: Fence) -> Step {
         let now = self.machine.now;
-        let access = self.alias_access();
+        let access = self.global_access();
         let index = self.warp.index as usize;
         let cta = self.machine.ctas.get_mut(self.warp.cta);
         let order = &mut cta.orders[index];
         match fence {
-            Fence::Memory { order: semantics, .. } => order.fence(semantics, now),
+            Fence::Memory { order: semantics, scope } => order.fence(semantics, scope, now),
             Fence::ProxyAlias => {
-                self.machine.alias.fence(&access, order);
+                self.machine.tracker.alias_fence(&access, order);
                 order.alias_fence();
             }
             Fence::ProxyAsync(_) => {
@@ -231,7 +233,7 @@ impl Context<'_> {
                 self.mbarrier_inits_fenced();
             }
             Fence::MbarrierInit => {
-                order.fence(crate::program::MemoryOrder::Release, now);
+                order.fence(MemoryOrder::Release, Scope::Cluster, now);
                 self.mbarrier_inits_fenced();
             }
             Fence::ProxyTensorMap { .. } => {}

@@ -9,7 +9,7 @@ use crate::launch::Launch;
 use crate::machine::Machine;
 use crate::memory::AccessProblem;
 use crate::node::GpuId;
-use crate::ordering::AliasAccess;
+use crate::ordering::GlobalAccess;
 use crate::program::{Address, Kernel, LaneMask, Operand, Operation, SHARED_WINDOW, StateSpace, WARP_LANES};
 
 /// What an instruction did to its lane group.
@@ -370,11 +370,12 @@ impl Context<'_> {
         self.machine.counters[self.launch.gpu as usize].waits += 1;
     }
 
-    /// This warp's side of an access to memory with aliases.
-    pub(super) fn alias_access(&self) -> AliasAccess {
+    /// This warp's side of an access to device memory.
+    pub(super) fn global_access(&self) -> GlobalAccess {
         let cta = self.machine.cta(self.warp.cta);
-        AliasAccess {
+        GlobalAccess {
             cta: cta.uid,
+            cluster: self.machine.clusters.get(cta.cluster).uid,
             gpu: cta.gpu,
             index: cta.index,
             launched: self.launch.started,
