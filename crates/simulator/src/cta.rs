@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::engines::{BulkThread, TensorPipe};
+use crate::engines::{BulkThread, TensorPipe, WgmmaPipe};
 use crate::launch::Launch;
 use crate::mbarrier::Mbarrier;
 use crate::memory::{AccessProblem, PagedBytes};
@@ -103,6 +103,8 @@ pub(crate) struct Cta {
     /// Lane groups in `cp.async.bulk.wait_group`.
     pub(crate) bulk_waiters: Vec<WaitToken>,
     pub(crate) pipes: Vec<TensorPipe>,
+    /// Warpgroup products, by warp.
+    pub(crate) wgmma: Vec<WgmmaPipe>,
     /// The `cta_group` of its tcgen05 instructions; 0 before the first.
     pub(crate) cta_group: u8,
     pub(crate) permit_relinquished: bool,
@@ -160,6 +162,7 @@ impl Cta {
             bulk: Vec::new(),
             bulk_waiters: Vec::new(),
             pipes: Vec::new(),
+            wgmma: std::iter::repeat_with(WgmmaPipe::default).take(warps as usize).collect(),
             cta_group: 0,
             permit_relinquished: false,
             pair_request: None,
@@ -205,3 +208,37 @@ pub(crate) struct ClusterBarrier {
 
 /// CTAs that wait for tensor memory of an SM, first come first served.
 pub(crate) type AllocationQueue = VecDeque<WaitToken>;
+
+/// Clusters that some running kernel may still have to synchronise with.
+#[derive(Debug, Default)]
+pub(crate) struct RecentClusters {
+    /// Unique number and, once its last CTA has exited, when that was; by number.
+    clusters: VecDeque<(u32, Option<u64>)>,
+    /// Number of the next cluster, were there one.
+    next: u32,
+}
+
+impl RecentClusters {
+    pub(crate) fn started(&mut self, uid: u32) {
+        self.clusters.push_back((uid, None));
+        self.next = uid + 1;
+    }
+
+    pub(crate) fn retired(&mut self, uid: u32, now: u64) {
+        if let Ok(index) = self.clusters.binary_search_by_key(&uid, |cluster| cluster.0) {
+            self.clusters[index].1 = Some(now);
+        }
+    }
+
+    /// `oldest` is when the oldest running launch began.
+    pub(crate) fn forget_before(&mut self, oldest: u64) {
+        while self.clusters.front().is_some_and(|cluster| cluster.1.is_some_and(|retired| retired <= oldest)) {
+            self.clusters.pop_front();
+        }
+    }
+
+    /// Clusters with a lower number had retired when the oldest running launch began.
+    pub(crate) fn horizon(&self) -> u32 {
+        self.clusters.front().map_or(self.next, |cluster| cluster.0)
+    }
+}

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
-use crate::cta::{AllocationQueue, Cluster, Cta};
+use crate::cta::{AllocationQueue, Cluster, Cta, RecentClusters};
 use crate::engines::Events;
 use crate::memory::{AccessProblem, GenericTarget, NodeMemory, Place, decode_generic, shared_offset, shared_rank};
 use crate::node::{Counters, NodeConfig};
-use crate::ordering::{GlobalTracker, GlobalWord, TensorShadow};
+use crate::ordering::{GlobalTracker, TensorShadow};
 use crate::program::StateSpace;
 use crate::random::Random;
 use crate::tcgen05::{Footprint, MmaScratch};
 use crate::tensor_memory::TensorMemory;
 use crate::warp::{Resume, WaitToken};
+use crate::wgmma::WgmmaScratch;
 
 /// Indexed storage with reuse of slots.
 #[derive(Debug)]
@@ -140,12 +141,12 @@ pub(crate) struct Machine {
     pub(crate) watchers: HashMap<WatchKey, Vec<WaitToken>>,
     pub(crate) counters: Vec<Counters>,
     pub(crate) tracker: GlobalTracker,
-    /// Knowledge left at words of device memory by strong writes.
-    pub(crate) words: HashMap<Place, GlobalWord>,
+    pub(crate) recent: RecentClusters,
     /// CTAs whose last warp has exited; the scheduler frees them.
     pub(crate) retired: Vec<u32>,
     /// Buffers, so that instructions allocate nothing.
     pub(crate) mma_scratch: MmaScratch,
+    pub(crate) wgmma_scratch: WgmmaScratch,
     pub(crate) footprint: Footprint,
     pub(crate) places: Vec<Place>,
 }
@@ -176,9 +177,10 @@ impl Machine {
             watchers: HashMap::new(),
             counters: vec![Counters::default(); config.gpus as usize],
             tracker: GlobalTracker::default(),
-            words: HashMap::new(),
+            recent: RecentClusters::default(),
             retired: Vec::new(),
             mma_scratch: MmaScratch::default(),
+            wgmma_scratch: WgmmaScratch::default(),
             footprint: Footprint::default(),
             places: Vec::new(),
             config,

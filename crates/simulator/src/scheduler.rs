@@ -293,6 +293,7 @@ impl Node {
             Wait::Poll { address, value, addresses } => WaitReason::Poll { address, value, addresses },
             Wait::TensorAllocation { columns } => WaitReason::TensorAllocation { columns },
             Wait::BulkGroup { pending } => WaitReason::BulkGroup { pending },
+            Wait::WgmmaGroup { pending } => WaitReason::WgmmaGroup { pending },
             Wait::Time => WaitReason::Time,
         }
     }

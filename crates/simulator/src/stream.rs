@@ -116,6 +116,8 @@ impl Node {
             operations: AtomicU32::new(0),
         });
         let running = Running { launch, started: 0, clusters, live: 0 };
+        let oldest = self.streams.values().filter_map(|stream| Some(stream.running.as_ref()?.launch.started)).min();
+        self.machine.recent.forget_before(oldest.unwrap_or(self.machine.now));
         self.streams.get_mut(&(gpu, stream)).expect("it has a command").running = Some(running);
     }
 
@@ -152,6 +154,7 @@ impl Node {
             barrier: ClusterBarrier::default(),
             released: Default::default(),
         }));
+        machine.recent.started(machine.next_cta + 1);
         for (rank, sm) in chosen.into_iter().enumerate() {
             let rank = rank as u32;
             let [width, height, _] = config.cluster;
@@ -203,6 +206,7 @@ impl Node {
             group.live -= 1;
             if group.live == 0 {
                 let group = machine.clusters.remove(cluster);
+                machine.recent.retired(group.uid, machine.now);
                 for &member in &group.ctas {
                     machine.ctas.remove(member);
                 }

@@ -72,9 +72,9 @@ fn every_kind_of_error() {
         ("mul.u32 %r1, %r2, %r3;", "`mul.u32` needs a half (`.lo`, `.hi`, `.wide`)", "mul.u32"),
         ("call f;", "unsupported: `call`: calls (inline every function)", "call"),
         (
-            "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];",
-            "unsupported: `ldmatrix.sync.aligned.m8n8.x1.shared.b16`",
-            "ldmatrix.sync.aligned.m8n8.x1.shared.b16",
+            "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;",
+            "unsupported: `movmatrix.sync.aligned.m8n8.trans.b16`",
+            "movmatrix.sync.aligned.m8n8.trans.b16",
         ),
         (".reg .b128 %q;", "unsupported: 128-bit registers", "%q"),
         ("add.u32 %r1, %r2;", "`add.u32` takes 3 operands, found 2", "add.u32"),

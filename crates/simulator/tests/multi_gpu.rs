@@ -329,3 +329,50 @@ fn news_travels_through_a_third_cta() {
         assert!(fault.contains("data race in device memory"), "{fault}");
     }
 }
+
+#[test]
+fn overwriting_what_others_use_needs_release_and_acquire_too() {
+    // GPU 0 uses a word and raises a flag; GPU 1 waits for the flag and overwrites the word.
+    let run = |use_it: &str, release: &str, acquire: &str| -> Vec<Result<(), Fault>> {
+        let ptx = kernel(
+            ".param .u64 rank, .param .u64 words",
+            &format!(
+                "ld.param.u64 %rd1, [rank]; ld.param.u64 %rd2, [words]; setp.eq.u64 %p1, %rd1, 1; @%p1 bra WRITE;
+                 {use_it} {release} ret;
+                 WRITE: {acquire} setp.eq.u32 %p2, %r1, 0; @%p2 bra WRITE;
+                 st.global.u32 [%rd2], 9; ret;"
+            ),
+        );
+        (0..8)
+            .map(|seed| {
+                let mut machine = Machine::new(2, seed, &ptx);
+                let memory = machine.node.create_memory(GPU, 64).unwrap();
+                let words = [machine.node.map(GPU, memory).unwrap(), machine.node.map(GpuId(1), memory).unwrap()];
+                machine.node.write(GPU, words[0], &[0; 64]).unwrap();
+                for gpu in 0..2 {
+                    machine.start(GpuId(gpu), launch(1, 1, 1), &[gpu.into(), words[gpu as usize]]);
+                }
+                machine.node.run()
+            })
+            .collect()
+    };
+    let (release, acquire) = ("st.release.sys.global.u32 [%rd2+32], 1;", "ld.acquire.sys.global.u32 %r1, [%rd2+32];");
+    let relaxed = "st.relaxed.sys.global.u32 [%rd2+32], 1;";
+    let uses = [
+        ("st.global.u32 [%rd2], 1;", "wrote"),
+        // Reads are noted where kernels have written.
+        ("st.global.u32 [%rd2+4], 1; ld.global.u32 %r2, [%rd2];", "read"),
+    ];
+    for (use_it, done) in uses {
+        for result in run(use_it, release, acquire) {
+            result.unwrap();
+        }
+        for result in run(use_it, relaxed, acquire) {
+            let fault = result.unwrap_err().to_string();
+            assert!(
+                fault.ends_with(&format!("CTA [0, 0, 0] of GPU 0 {done} it, and no release and acquire of sufficient scope lead from there to this write")),
+                "{fault}"
+            );
+        }
+    }
+}

@@ -4,7 +4,7 @@ use super::form::Form;
 use super::layout::{self, Globals, Space, Symbol};
 use super::scope::Scopes;
 use super::target::Target;
-use super::{allocation, reconvergence, table};
+use super::{allocation, reconvergence, table, wgmma};
 use crate::program::{self, Kernel};
 use crate::ptx::ast::{Function, Instruction, Operand, OperandKind, Statement, Variable, VariableSpace};
 use crate::ptx::{Limits, PtxError};
@@ -53,6 +53,7 @@ pub(super) fn decode<'a>(
     for (scope, instruction) in collected.code {
         instructions.push(decode_instruction(instruction, scope, &mut context)?);
     }
+    wgmma::extend_waits(&mut instructions);
     let graph = reconvergence::Graph::new(&instructions);
     let reconvergence = reconvergence::immediate_post_dominators(&instructions, &graph);
     let register_count = allocation::share_slots(&mut instructions, &graph, context.scopes.registers);

@@ -14,6 +14,7 @@ mod registers;
 mod scope;
 mod target;
 
+mod async_copy;
 mod atomic;
 mod barrier;
 mod bits;
@@ -25,6 +26,7 @@ mod fence;
 mod float;
 mod half;
 mod integer;
+mod matrix;
 mod mbarrier;
 mod memory;
 mod movement;
@@ -34,6 +36,7 @@ mod special;
 mod table;
 mod tcgen05;
 mod warp;
+mod wgmma;
 
 use crate::program;
 use crate::ptx::{PtxError, ast};

@@ -65,11 +65,11 @@ pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         "cp" => bulk::decode(form),
         "tcgen05" => tcgen05::decode(form),
         "multimem" => multimem::decode(form),
-        "wgmma"
-        | "mma"
-        | "wmma"
-        | "ldmatrix"
-        | "stmatrix"
+        "ldmatrix" => matrix::load(form),
+        "stmatrix" => matrix::store(form),
+        "mma" => matrix::mma(form),
+        "wgmma" => wgmma::decode(form),
+        "wmma"
         | "movmatrix"
         | "tensormap"
         | "clusterlaunchcontrol"

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use super::{Event, Site};
 use crate::fault::{BulkError, FaultCause};
 use crate::machine::Machine;
-use crate::memory::{AccessKind, AccessProblem, Place, atomic_update};
+use crate::memory::{AccessKind, AccessProblem, Place, StampKind, atomic_update};
 use crate::node::TensorMapElement;
-use crate::ordering::GlobalAccess;
+use crate::ordering::{GlobalAccess, OrderingError, WarpOrder};
 use crate::program::{AtomicOperation, ElementType};
 use crate::shared::{SharedRange, SharedReader};
 use crate::tensor_map::{BoxChunk, TensorMap};
@@ -220,22 +220,27 @@ impl Machine {
 
     /// What a bulk copy reads from device memory must be visible to the warp that issued it, through the async proxy.
     fn check_bulk_read(&self, site: &Site, place: Place, bytes: u32, address: u64) -> Result<(), FaultCause> {
-        self.memory.physical(place.memory).bytes.each_stamp(place.offset, bytes.into(), |stamp, offset| {
-            // An issuer that has exited can no longer be asked what it knew.
-            let Some(cta) = self.ctas.try_get(site.slot).filter(|cta| cta.uid == site.uid) else { return Ok(()) };
-            let access = GlobalAccess {
-                cta: cta.uid,
-                cluster: self.clusters.get(cta.cluster).uid,
-                gpu: cta.gpu,
-                index: cta.index,
-                launched: site.launch.started,
-                now: self.now,
-            };
-            let order = &cta.orders[site.warp as usize];
-            let at = address + (offset - place.offset);
-            self.tracker.check(stamp, at, false, &access, order)?;
-            Ok(self.tracker.check_proxy(stamp, at, &access, order)?)
-        })
+        self.memory.physical(place.memory).bytes.each_stamp(
+            StampKind::Write,
+            place.offset,
+            bytes.into(),
+            |stamp, offset| {
+                // An issuer that has exited can no longer be asked what it knew.
+                let Some(cta) = self.ctas.try_get(site.slot).filter(|cta| cta.uid == site.uid) else { return Ok(()) };
+                let access = GlobalAccess {
+                    cta: cta.uid,
+                    cluster: self.clusters.get(cta.cluster).uid,
+                    gpu: cta.gpu,
+                    index: cta.index,
+                    launched: site.launch.started,
+                    now: self.now,
+                };
+                let order = &cta.orders[site.warp as usize];
+                let at = address + (offset - place.offset);
+                self.tracker.check_read(stamp, at, false, &access, order)?;
+                Ok(self.tracker.check_proxy(stamp, at, &access, order)?)
+            },
+        )
     }
 
     fn land_chunk(
@@ -277,24 +282,40 @@ impl Machine {
         Ok(())
     }
 
-    /// Marks what a store will write, so that a read before the bytes have landed is noticed too. Bad addresses are left
-    /// for the store itself to report.
-    pub(crate) fn stamp_store(&mut self, gpu: u32, destination: &BulkDestination, range: &SharedRange, stamp: u32) {
-        let mut mark = |address: u64, bytes: u32| {
-            if let Ok(place) = self.memory.locate(gpu, address, bytes.into()) {
-                self.memory.physical_mut(place.memory).bytes.stamp(place.offset, bytes.into(), stamp);
+    /// Checks a store of data against the accesses before it, and marks what it will write, so that a read before the bytes
+    /// have landed is noticed too. Bad addresses are left for the store itself to report.
+    pub(crate) fn begin_store(
+        &mut self,
+        gpu: u32,
+        destination: &BulkDestination,
+        range: &SharedRange,
+        stamp: u32,
+        (access, order): (&GlobalAccess, &WarpOrder),
+    ) -> Result<(), FaultCause> {
+        let mut begin = |address: u64, bytes: u32, check: bool| -> Result<(), OrderingError> {
+            let Ok(place) = self.memory.locate(gpu, address, bytes.into()) else { return Ok(()) };
+            let store = &mut self.memory.physical_mut(place.memory).bytes;
+            if check {
+                for kind in [StampKind::Write, StampKind::Read] {
+                    store.each_stamp(kind, place.offset, bytes.into(), |stamp, offset| {
+                        self.tracker.check_write(stamp, address + (offset - place.offset), access, order)
+                    })?;
+                }
             }
+            store.stamp_write(place.offset, bytes.into(), stamp);
+            Ok(())
         };
         match destination {
-            BulkDestination::Linear { address } => mark(*address, range.end - range.start),
-            BulkDestination::Tensor { map, coordinates, .. } => {
-                let visited = map.for_each_chunk(coordinates, range.start, |chunk| {
-                    if let Some(address) = chunk.global {
-                        mark(address, chunk.bytes);
+            BulkDestination::Linear { address } => Ok(begin(*address, range.end - range.start, true)?),
+            BulkDestination::Tensor { map, coordinates, reduction } => {
+                let mut result = Ok(());
+                map.for_each_chunk(coordinates, range.start, |chunk| {
+                    if let (Ok(()), Some(address)) = (&result, chunk.global) {
+                        // Reductions into the same bytes do not race with each other.
+                        result = begin(address, chunk.bytes, reduction.is_none());
                     }
-                });
-                // The store itself will find the same error.
-                drop(visited);
+                })?;
+                Ok(result?)
             }
         }
     }
@@ -334,7 +355,7 @@ impl Machine {
                     watched
                 }
             };
-            physical.bytes.stamp(place.offset, length.into(), stamp);
+            physical.bytes.stamp_write(place.offset, length.into(), stamp);
             let owner = physical.gpu;
             self.count_write(gpu, owner, length.into());
             if owner == gpu {

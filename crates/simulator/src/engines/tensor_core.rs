@@ -8,6 +8,7 @@ use crate::fault::{Fault, FaultCause};
 use crate::machine::Machine;
 use crate::ordering::Knowledge;
 use crate::tcgen05::{Mma, MmaCta, SharedCopy};
+use crate::wgmma::WarpProduct;
 
 /// Most operations that a pipe executes in one go.
 const MOST_AT_ONCE: usize = 8;
@@ -19,6 +20,8 @@ pub(crate) enum TensorWork {
     Mma(Box<Mma>),
     /// `cp`
     Copy(Box<SharedCopy>),
+    /// A warp's share of a `wgmma.mma_async`, with the buffer of its accumulators.
+    Wgmma { product: Box<WarpProduct>, slot: u32 },
     /// `commit`: arrive on the mbarrier at an offset in each CTA.
     Commit { offset: u32, knowledge: Box<Knowledge> },
 }
@@ -84,6 +87,10 @@ impl Machine {
                 for &cta in &operation.ctas {
                     self.asynchronous_arrive(cta, *offset, knowledge)?;
                 }
+            }
+            TensorWork::Wgmma { product, slot } => {
+                let site = &operation.site;
+                self.step_wgmma(site.launch.gpu, operation.ctas[0], site.warp, product, *slot)?;
             }
             TensorWork::Copy(copy) => {
                 for &cta in &operation.ctas {

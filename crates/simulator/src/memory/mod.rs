@@ -4,15 +4,20 @@ mod access;
 mod atomic;
 mod multicast;
 mod paged;
+mod stamps;
 mod window;
 
 pub use access::{AccessKind, AccessProblem, MemoryError};
 pub use atomic::AtomicError;
 pub(crate) use atomic::atomic_update;
 pub(crate) use paged::PagedBytes;
+pub(crate) use stamps::StampKind;
 pub(crate) use window::*;
 
+use std::collections::HashMap;
+
 use crate::node::{GpuId, MemoryHandle};
+use crate::ordering::GlobalWord;
 
 /// First device address. Every mapping of the node gets its own range, whichever GPU it is for, so that a pointer used
 /// on the wrong GPU is recognised.
@@ -36,8 +41,8 @@ pub(crate) struct Physical {
     pub(crate) bytes: PagedBytes,
     mappings: u32,
     released: bool,
-    /// Bound to a multicast object, so that accesses through aliases are tracked.
-    pub(crate) multicast: bool,
+    /// Knowledge left at its words by strong writes, by offset.
+    pub(crate) words: HashMap<u64, GlobalWord>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +119,7 @@ impl NodeMemory {
             bytes: PagedBytes::new(bytes, DEVICE_PAGE_SHIFT),
             mappings: 0,
             released: false,
-            multicast: false,
+            words: HashMap::new(),
         }));
         Ok(MemoryHandle(self.memories.len() as u32 - 1))
     }
@@ -188,7 +193,7 @@ impl NodeMemory {
         let mut bytes = PagedBytes::new(contents.len().max(1) as u64, DEVICE_PAGE_SHIFT);
         bytes.write(0, contents);
         let length = bytes.bytes();
-        self.memories.push(Some(Physical { gpu, bytes, mappings: 1, released: false, multicast: false }));
+        self.memories.push(Some(Physical { gpu, bytes, mappings: 1, released: false, words: HashMap::new() }));
         self.add_mapping(gpu, length, Target::Memory(self.memories.len() as u32 - 1))
     }
 

@@ -80,7 +80,6 @@ impl NodeMemory {
             return Err(MemoryError::AlreadyBound { gpu });
         }
         bindings.push(Binding { start: multicast_offset, bytes, memory: memory.0, memory_offset });
-        self.physical_mut(memory.0).multicast = true;
         Ok(())
     }
 

@@ -1,26 +1,25 @@
 //! Bytes that know whether they were written, allocated page by page on first write.
 
+use super::stamps::PageStamps;
+
 /// A byte store of fixed size. Every byte starts uninitialised.
 #[derive(Debug, Clone)]
 pub(crate) struct PagedBytes {
     bytes: u64,
-    shift: u32,
-    pages: Vec<Option<Box<Page>>>,
+    pub(super) shift: u32,
+    pub(super) pages: Vec<Option<Box<Page>>>,
 }
 
 #[derive(Debug, Clone)]
-struct Page {
+pub(super) struct Page {
     data: Box<[u8]>,
     /// One bit per byte of `data`.
     written: Box<[u64]>,
     /// True while somebody waits for a write to this page.
     watched: bool,
-    /// Who wrote each 4 bytes last: a number of the caller's, 0 for nobody of interest. Allocated on first use.
-    stamps: Option<Box<[u32]>>,
+    /// Who accessed each 4 bytes last.
+    pub(super) stamps: PageStamps,
 }
-
-/// Bytes per stamp, as a binary logarithm.
-const STAMP_SHIFT: u32 = 2;
 
 /// Bytes on their way from one store to another.
 #[derive(Debug)]
@@ -41,7 +40,7 @@ impl PagedBytes {
     }
 
     #[inline]
-    fn page_mut(&mut self, index: usize) -> &mut Page {
+    pub(super) fn page_mut(&mut self, index: usize) -> &mut Page {
         let shift = self.shift;
         self.pages[index].get_or_insert_with(|| {
             let size = 1usize << shift;
@@ -49,7 +48,7 @@ impl PagedBytes {
                 data: vec![0; size].into_boxed_slice(),
                 written: vec![0; size / 64].into_boxed_slice(),
                 watched: false,
-                stamps: None,
+                stamps: PageStamps::default(),
             })
         })
     }
@@ -153,55 +152,6 @@ impl PagedBytes {
             let at = (byte & ((1 << self.shift) - 1)) as usize;
             if let Some(page) = self.pages[(byte >> self.shift) as usize].as_deref_mut() {
                 page.written[at / 64] &= !(1 << (at % 64));
-            }
-        }
-    }
-
-    /// Stamps bytes that were just written.
-    #[inline]
-    pub(crate) fn stamp(&mut self, offset: u64, bytes: u64, stamp: u32) {
-        let mut at = offset >> STAMP_SHIFT;
-        let end = (offset + bytes - 1) >> STAMP_SHIFT;
-        let shift = self.shift - STAMP_SHIFT;
-        while at <= end {
-            let page_end = end.min(at | ((1 << shift) - 1));
-            let page = self.page_mut((at >> shift) as usize);
-            let stamps = page.stamps.get_or_insert_with(|| vec![0; 1 << shift].into_boxed_slice());
-            let first = (at & ((1 << shift) - 1)) as usize;
-            stamps[first..=first + (page_end - at) as usize].fill(stamp);
-            at = page_end + 1;
-        }
-    }
-
-    /// Visits the distinct stamps, other than 0, of a range, each with the offset of the first bytes that have it.
-    #[inline]
-    pub(crate) fn each_stamp<E>(
-        &self,
-        offset: u64,
-        bytes: u64,
-        mut visit: impl FnMut(u32, u64) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let shift = self.shift - STAMP_SHIFT;
-        let mut last = 0;
-        for at in offset >> STAMP_SHIFT..=(offset + bytes - 1) >> STAMP_SHIFT {
-            let page = self.pages[(at >> shift) as usize].as_deref();
-            let Some(stamps) = page.and_then(|page| page.stamps.as_deref()) else { continue };
-            let stamp = stamps[(at & ((1 << shift) - 1)) as usize];
-            if stamp != 0 && stamp != last {
-                visit(stamp, offset.max(at << STAMP_SHIFT))?;
-                last = stamp;
-            }
-        }
-        Ok(())
-    }
-
-    /// Forgets who wrote a range.
-    pub(crate) fn clear_stamps(&mut self, offset: u64, bytes: u64) {
-        let shift = self.shift - STAMP_SHIFT;
-        for at in offset >> STAMP_SHIFT..=(offset + bytes - 1) >> STAMP_SHIFT {
-            let page = self.pages[(at >> shift) as usize].as_deref_mut();
-            if let Some(stamps) = page.and_then(|page| page.stamps.as_deref_mut()) {
-                stamps[(at & ((1 << shift) - 1)) as usize] = 0;
             }
         }
     }

@@ -1,26 +1,33 @@
 //! Knowledge that travels between clusters and GPUs, through release and acquire on words of device memory.
 //!
-//! Inside a cluster knowledge is a few short vectors. Between clusters it is sparse: a map from cluster to the epochs of
-//! its warps, shared between everybody who knows the same, since producers publish word after word with it unchanged.
+//! Inside a cluster knowledge is a few short vectors. Between clusters it is sparse: a list of clusters with the epochs of
+//! their warps, shared between everybody who knows the same, since producers publish word after word with it unchanged.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::knowledge::{Clock, Knowledge, WarpOrder};
 use super::{is_acquire, is_release};
 use crate::program::{MemoryOrder, Scope};
 
-/// Epochs of other clusters' warps.
+/// Epochs of other clusters' warps, by the cluster's unique number, in ascending order.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Foreign(Option<Arc<BTreeMap<u32, Clock>>>);
+pub(crate) struct Foreign(Option<Arc<Vec<Entry>>>);
+
+type Entry = (u32, Arc<Clock>);
 
 impl Foreign {
     pub(crate) fn clear(&mut self) {
         self.0 = None;
     }
 
+    fn entries(&self) -> &[Entry] {
+        self.0.as_ref().map_or(&[], |entries| entries)
+    }
+
     pub(crate) fn get(&self, cluster: u32) -> Option<&Clock> {
-        self.0.as_ref()?.get(&cluster)
+        let entries = self.entries();
+        let index = entries.binary_search_by_key(&cluster, |entry| entry.0).ok()?;
+        Some(&entries[index].1)
     }
 
     pub(crate) fn join(&mut self, other: &Foreign) {
@@ -32,27 +39,63 @@ impl Foreign {
         if Arc::ptr_eq(mine, theirs) || includes(mine, theirs) {
             return;
         }
-        if includes(theirs, mine) {
-            *mine = theirs.clone();
-            return;
-        }
-        let mine = Arc::make_mut(mine);
-        for (&cluster, clock) in theirs.iter() {
-            mine.entry(cluster).or_default().join(clock);
-        }
+        *mine = if includes(theirs, mine) { theirs.clone() } else { Arc::new(merge(mine, theirs)) };
     }
 
     fn join_cluster(&mut self, cluster: u32, clock: &Clock) {
         if self.get(cluster).is_some_and(|known| known.includes(clock)) {
             return;
         }
-        Arc::make_mut(self.0.get_or_insert_default()).entry(cluster).or_default().join(clock);
+        let entries = Arc::make_mut(self.0.get_or_insert_default());
+        match entries.binary_search_by_key(&cluster, |entry| entry.0) {
+            Ok(index) => Arc::make_mut(&mut entries[index].1).join(clock),
+            Err(index) => entries.insert(index, (cluster, Arc::new(clock.clone()))),
+        }
+    }
+
+    /// Forgets clusters before `horizon`.
+    fn forget_before(&mut self, horizon: u32) {
+        let stale = self.entries().partition_point(|entry| entry.0 < horizon);
+        if stale > 0 {
+            self.0 = Some(Arc::new(self.entries()[stale..].to_vec()));
+        }
     }
 }
 
-fn includes(map: &BTreeMap<u32, Clock>, other: &BTreeMap<u32, Clock>) -> bool {
-    map.len() >= other.len()
-        && other.iter().all(|(cluster, clock)| map.get(cluster).is_some_and(|known| known.includes(clock)))
+fn clock_includes(clock: &Arc<Clock>, other: &Arc<Clock>) -> bool {
+    Arc::ptr_eq(clock, other) || clock.includes(other)
+}
+
+fn includes(entries: &[Entry], others: &[Entry]) -> bool {
+    let mut mine = entries.iter();
+    others.iter().all(|(cluster, clock)| {
+        mine.find(|entry| entry.0 >= *cluster)
+            .is_some_and(|entry| entry.0 == *cluster && clock_includes(&entry.1, clock))
+    })
+}
+
+fn merge(a: &[Entry], b: &[Entry]) -> Vec<Entry> {
+    let mut merged = Vec::with_capacity(a.len().max(b.len()));
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    loop {
+        let entry = match (a.peek(), b.peek()) {
+            (Some(x), Some(y)) if x.0 == y.0 => {
+                let (x, y) = (a.next().expect("peeked"), b.next().expect("peeked"));
+                if clock_includes(&x.1, &y.1) {
+                    x.clone()
+                } else {
+                    let mut clock = Clock::clone(&x.1);
+                    clock.join(&y.1);
+                    (x.0, Arc::new(clock))
+                }
+            }
+            (Some(x), Some(y)) if x.0 < y.0 => a.next().expect("peeked").clone(),
+            (_, Some(_)) => b.next().expect("peeked").clone(),
+            (Some(_), None) => a.next().expect("peeked").clone(),
+            (None, None) => return merged,
+        };
+        merged.push(entry);
+    }
 }
 
 /// Who accesses a word.
@@ -63,6 +106,8 @@ pub(crate) struct WordAccess {
     pub(crate) gpu: u32,
     pub(crate) order: MemoryOrder,
     pub(crate) scope: Scope,
+    /// Clusters before this one had retired when the oldest running launch began: whoever runs now sees their writes.
+    pub(crate) horizon: u32,
 }
 
 #[derive(Debug)]
@@ -133,6 +178,7 @@ impl WarpOrder {
     fn observe_foreign(&mut self, access: &WordAccess, cluster: u32, knowledge: &Knowledge) {
         let into = if is_acquire(access.order) { &mut self.known } else { &mut self.pending };
         into.foreign.join(&knowledge.foreign);
+        into.foreign.forget_before(access.horizon);
         into.foreign.join_cluster(cluster, &knowledge.generic);
         // It may come back with news of this cluster's own warps.
         if let Some(own) = knowledge.foreign.get(access.cluster) {
@@ -146,7 +192,7 @@ mod tests {
     use super::*;
 
     fn access(cluster: u32, gpu: u32, order: MemoryOrder, scope: Scope) -> WordAccess {
-        WordAccess { cluster, gpu, order, scope }
+        WordAccess { cluster, gpu, order, scope, horizon: 0 }
     }
 
     /// What warp 0 of cluster 2 on GPU 1 knows of cluster 1 on GPU 0 after a handshake.
@@ -166,6 +212,28 @@ mod tests {
         assert_eq!(handshake((Release, Scope::System), (Acquire, Scope::Gpu)), 0);
         assert_eq!(handshake((Relaxed, Scope::System), (Acquire, Scope::System)), 0);
         assert_eq!(handshake((Release, Scope::System), (Relaxed, Scope::System)), 0);
+    }
+
+    #[test]
+    fn joining_takes_the_later_epoch_of_each_cluster() {
+        let clock = |value| {
+            let mut clock = Clock::default();
+            clock.raise(0, value);
+            clock
+        };
+        let list = |entries: &[(u32, u32)]| {
+            let mut foreign = Foreign::default();
+            entries.iter().for_each(|&(cluster, value)| foreign.join_cluster(cluster, &clock(value)));
+            foreign
+        };
+        let epochs = |foreign: &Foreign| foreign.entries().iter().map(|e| (e.0, e.1.get(0))).collect::<Vec<_>>();
+        let mut joined = list(&[(5, 1), (2, 7), (9, 3)]);
+        joined.join(&list(&[(1, 1), (5, 4), (9, 2)]));
+        assert_eq!(epochs(&joined), [(1, 1), (2, 7), (5, 4), (9, 3)]);
+        joined.join(&list(&[(2, 6)]));
+        assert_eq!(epochs(&joined), [(1, 1), (2, 7), (5, 4), (9, 3)]);
+        joined.forget_before(5);
+        assert_eq!(epochs(&joined), [(5, 4), (9, 3)]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Device memory: who wrote each piece last, and whether a reader may rely on it.
 //!
-//! Every write of a kernel is stamped with a number in a log of writes; a warp's writes between two releases share one.
-//! A weak read must be ordered after the write it sees, by release and acquire of sufficient scope. Only reads are
-//! checked: racing writes whose value nobody reads are not found.
+//! Every write of a kernel is stamped with a number in a log of accesses; a warp's writes between two releases share one.
+//! A weak read must be ordered after the write it sees, and a write of data after the write and the read before it, by
+//! release and acquire of sufficient scope. Of several unordered readers only the last is remembered. Flags, that is
+//! strong accesses to single elements, race with nothing.
 //!
 //! Memory bound to a multicast object has two addresses. Accesses through different aliases need a proxy fence between
 //! them as well (PTX ISA, "Proxies": a `fence.proxy.alias` along the causality path). That path may lead through other
@@ -14,15 +15,33 @@ use std::collections::HashMap;
 use super::knowledge::Clock;
 use super::{OrderingError, WarpOrder};
 
+/// What sort of access a stamp stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AccessSort {
+    /// A write of data.
+    Data,
+    /// A strong write of one element.
+    Flag,
+    /// The same through a multicast address.
+    MulticastData,
+    /// The same through a multicast address.
+    MulticastFlag,
+    /// A read of data.
+    Read,
+}
+
+/// Sorts of accesses.
+pub(super) const SORTS: usize = 5;
+
 #[derive(Debug)]
-struct Write {
+struct Access {
     cta: u32,
     cluster: u32,
     /// The warp's number in its cluster.
     warp: u32,
     epoch: u32,
     time: u64,
-    multicast: bool,
+    sort: AccessSort,
     /// By a bulk store, which its thread has not waited for while it is pending.
     bulk: bool,
     pending: bool,
@@ -38,10 +57,10 @@ struct CtaRecord {
     retired: Option<u64>,
 }
 
-/// The log of writes to device memory.
+/// The log of accesses to device memory.
 #[derive(Debug, Default)]
 pub(crate) struct GlobalTracker {
-    writes: Vec<Write>,
+    log: Vec<Access>,
     ctas: HashMap<u32, CtaRecord>,
 }
 
@@ -80,48 +99,48 @@ impl GlobalTracker {
         }
     }
 
-    fn push(&mut self, access: &GlobalAccess, order: &WarpOrder, multicast: bool, bulk: bool) -> u32 {
+    fn push(&mut self, access: &GlobalAccess, order: &WarpOrder, sort: AccessSort, bulk: bool) -> u32 {
         self.record(access);
         let GlobalAccess { cta, cluster, now: time, .. } = *access;
-        self.writes.push(Write {
+        self.log.push(Access {
             cta,
             cluster,
             warp: order.actor,
             epoch: order.epoch(),
             time,
-            multicast,
+            sort,
             bulk,
             pending: bulk,
         });
-        self.writes.len() as u32
+        self.log.len() as u32
     }
 
-    /// The stamp of a write by a warp now.
+    /// The stamp of an access by a warp now.
     #[inline]
-    pub(crate) fn stamp(&mut self, access: &GlobalAccess, order: &mut WarpOrder, multicast: bool) -> u32 {
-        let (epoch, last) = order.last_stamp[usize::from(multicast)];
+    pub(crate) fn stamp(&mut self, access: &GlobalAccess, order: &mut WarpOrder, sort: AccessSort) -> u32 {
+        let (epoch, last) = order.last_stamp[sort as usize];
         if epoch == order.epoch() {
-            self.writes[last as usize - 1].time = access.now;
+            self.log[last as usize - 1].time = access.now;
             return last;
         }
-        let stamp = self.push(access, order, multicast, false);
-        order.last_stamp[usize::from(multicast)] = (order.epoch(), stamp);
+        let stamp = self.push(access, order, sort, false);
+        order.last_stamp[sort as usize] = (order.epoch(), stamp);
         stamp
     }
 
     /// The stamp of a bulk store that is issued now.
     pub(crate) fn bulk_stamp(&mut self, access: &GlobalAccess, order: &WarpOrder) -> u32 {
-        self.push(access, order, false, true)
+        self.push(access, order, AccessSort::Data, true)
     }
 
     /// The bytes of a bulk store land.
     pub(crate) fn bulk_landed(&mut self, stamp: u32, now: u64) {
-        self.writes[stamp as usize - 1].time = now;
+        self.log[stamp as usize - 1].time = now;
     }
 
     /// The thread of a bulk store has waited for its writes.
     pub(crate) fn bulk_waited(&mut self, stamp: u32, epoch: u32) {
-        let write = &mut self.writes[stamp as usize - 1];
+        let write = &mut self.log[stamp as usize - 1];
         (write.epoch, write.pending) = (epoch, false);
     }
 
@@ -134,7 +153,7 @@ impl GlobalTracker {
         access: &GlobalAccess,
         order: &WarpOrder,
     ) -> Result<(), OrderingError> {
-        let write = &self.writes[stamp as usize - 1];
+        let write = &self.log[stamp as usize - 1];
         let asynchronous = write.bulk;
         if write.cluster == access.cluster && !asynchronous && order.known.proxied.get(write.warp) < write.epoch {
             return Err(OrderingError::MissingGlobalProxyFence { address, writer_cta: self.ctas[&write.cta].index });
@@ -142,8 +161,23 @@ impl GlobalTracker {
         Ok(())
     }
 
-    /// A weak read of bytes with this stamp; `address` is for the diagnostic.
-    pub(crate) fn check(
+    /// True when the access happens before what the warp does now.
+    fn is_ordered(&self, earlier: &Access, access: &GlobalAccess, order: &WarpOrder) -> bool {
+        let epoch = if earlier.cluster == access.cluster {
+            order.known.generic.get(earlier.warp)
+        } else {
+            order.known.foreign.get(earlier.cluster).map_or(0, |clock| clock.get(earlier.warp))
+        };
+        epoch >= earlier.epoch || self.is_history(earlier, access)
+    }
+
+    /// True when the accessing CTA had exited before the kernel began that accesses now.
+    fn is_history(&self, earlier: &Access, access: &GlobalAccess) -> bool {
+        self.ctas[&earlier.cta].retired.is_some_and(|time| time <= access.launched)
+    }
+
+    /// A weak read of bytes whose last write has this stamp; `address` is for the diagnostic.
+    pub(crate) fn check_read(
         &self,
         stamp: u32,
         address: u64,
@@ -151,28 +185,48 @@ impl GlobalTracker {
         access: &GlobalAccess,
         order: &WarpOrder,
     ) -> Result<(), OrderingError> {
-        let write = &self.writes[stamp as usize - 1];
-        let writer = &self.ctas[&write.cta];
-        if writer.retired.is_some_and(|time| time <= access.launched) {
+        let write = &self.log[stamp as usize - 1];
+        if self.is_history(write, access) {
             return Ok(());
         }
-        let epoch = if write.cluster == access.cluster {
-            order.known.generic.get(write.warp)
-        } else {
-            order.known.foreign.get(write.cluster).map_or(0, |clock| clock.get(write.warp))
-        };
+        let writer = &self.ctas[&write.cta];
         let (writer_gpu, writer_cta) = (writer.gpu, writer.index);
         if write.pending {
             return Err(OrderingError::BulkStoreNotWaited { address, writer_gpu, writer_cta });
         }
-        if epoch < write.epoch {
+        if !self.is_ordered(write, access, order) {
             return Err(OrderingError::GlobalRace { address, writer_gpu, writer_cta });
         }
+        let by_multicast = matches!(write.sort, AccessSort::MulticastData | AccessSort::MulticastFlag);
         let covered = write.time <= order.alias_covered || writer.alias_fenced.get(write.warp) >= write.epoch;
-        if write.multicast != multicast && !covered {
+        if by_multicast != multicast && !covered {
             let name = |multicast| if multicast { "a multicast" } else { "its own (unicast)" };
-            let (written, read) = (name(write.multicast), name(multicast));
+            let (written, read) = (name(by_multicast), name(multicast));
             return Err(OrderingError::MissingAliasFence { address, written, read, writer_gpu, writer_cta });
+        }
+        Ok(())
+    }
+
+    /// A write of data over bytes whose last write, or last read, has this stamp.
+    pub(crate) fn check_write(
+        &self,
+        stamp: u32,
+        address: u64,
+        access: &GlobalAccess,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
+        let earlier = &self.log[stamp as usize - 1];
+        if matches!(earlier.sort, AccessSort::Flag | AccessSort::MulticastFlag) || self.is_history(earlier, access) {
+            return Ok(());
+        }
+        let other = &self.ctas[&earlier.cta];
+        let (gpu, cta) = (other.gpu, other.index);
+        if earlier.pending {
+            return Err(OrderingError::BulkStoreNotWaited { address, writer_gpu: gpu, writer_cta: cta });
+        }
+        if !self.is_ordered(earlier, access, order) {
+            let done = if earlier.sort == AccessSort::Read { "read" } else { "wrote" };
+            return Err(OrderingError::GlobalOverwrite { address, done, gpu, cta });
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What a warp has learnt about the other warps and the asynchronous engines of its cluster.
 
 use super::foreign::Foreign;
+use super::global::SORTS;
 use crate::program::{MemoryOrder, Scope};
 
 /// One counter per actor; an absent entry is zero.
@@ -138,8 +139,8 @@ pub(crate) struct WarpOrder {
     fence_scope: Scope,
     /// What relaxed reads and waits saw; an acquire fence turns it into knowledge.
     pub(super) pending: Knowledge,
-    /// Epoch and number of its last write to device memory, through unicast and through multicast addresses.
-    pub(super) last_stamp: [(u32, u32); 2],
+    /// Epoch and stamp of its last access to device memory, of each sort.
+    pub(super) last_stamp: [(u32, u32); SORTS],
     /// `known.{commits, loads, stores}` as of the last `tcgen05.fence::after_thread_sync`.
     pub(crate) after_commits: Clock,
     pub(crate) after_loads: Clock,
@@ -166,7 +167,7 @@ impl WarpOrder {
             known,
             fenced: Knowledge::default(),
             fence_scope: Scope::Cta,
-            last_stamp: [(0, 0); 2],
+            last_stamp: [(0, 0); SORTS],
             pending: Knowledge::default(),
             after_commits: Clock::default(),
             after_loads: Clock::default(),
@@ -218,6 +219,11 @@ impl WarpOrder {
     /// An acquire of something that carries no knowledge of this cluster (a flag of another GPU).
     pub(crate) fn note_acquire(&mut self, now: u64) {
         self.last_acquire = now;
+    }
+
+    /// It has executed a release fence.
+    pub(crate) fn has_release_fence(&self) -> bool {
+        self.fenced.generic.get(self.actor) > 0
     }
 
     /// How far its last release fence reaches.

@@ -23,6 +23,8 @@ enum Kind {
     Epoch,
     /// The same by a strong (atomic, volatile, relaxed...) access, which races with nothing.
     Strong,
+    /// A `cp.async` of a warp that nobody has waited for.
+    Copying,
     /// Several unordered readers: `value` indexes the read sets.
     Set,
     /// A bulk write that has not landed.
@@ -31,6 +33,8 @@ enum Kind {
     Phase,
     /// A read by a tcgen05 operation: `value` is its number.
     Operation,
+    /// A read by a warpgroup product: `actor` is the first warp of the warpgroup, `value` the product's number.
+    Warpgroup,
     /// A read by a bulk store that nobody has waited for.
     BulkPending,
 }
@@ -65,6 +69,8 @@ struct Page {
 pub(crate) enum AsyncReader {
     /// A tcgen05 operation of the issuing warp, by number.
     Operation(u32),
+    /// A product of a warpgroup: its first warp and the product's number.
+    Warpgroup { leader: u32, number: u32 },
     /// A bulk store of the issuing warp.
     BulkStore,
 }
@@ -111,6 +117,9 @@ impl SharedShadow {
             Kind::Operation if order.known.commits.get(stamp.actor.into()) < stamp.value => {
                 Err(OrderingError::TensorReadPending { offset, issuer })
             }
+            Kind::Warpgroup if order.known.commits.get(stamp.actor.into()) < stamp.value => {
+                Err(OrderingError::WgmmaReadPending { offset, first_warp: issuer })
+            }
             Kind::BulkPending => Err(OrderingError::BulkReadPending { offset, issuer }),
             Kind::Epoch if order.known.generic.get(stamp.actor.into()) < stamp.value => {
                 Err(OrderingError::BulkReadPending { offset, issuer })
@@ -120,6 +129,9 @@ impl SharedShadow {
     }
 
     fn check_generic_write(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
+        if stamp.kind == Kind::Copying {
+            return Err(OrderingError::CopyInFlight { offset, issuer: self.actor(stamp.actor) });
+        }
         if stamp.kind == Kind::Epoch && order.known.generic.get(stamp.actor.into()) < stamp.value {
             return Err(OrderingError::UnsynchronisedWrite { offset, writer: self.actor(stamp.actor) });
         }
@@ -166,7 +178,7 @@ impl SharedShadow {
             let epoch = order.epoch();
             let mine = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: epoch };
             let cell = self.generic_cell(page_index, index);
-            if cell.write.kind == Kind::Epoch && cell.write.actor != mine.actor {
+            if cell.write.kind == Kind::Copying || cell.write.kind == Kind::Epoch && cell.write.actor != mine.actor {
                 self.check_generic_write(cell.write, at, order)?;
             }
             match cell.read.kind {
@@ -224,6 +236,31 @@ impl SharedShadow {
         Ok(())
     }
 
+    /// A `cp.async` writes these bytes from now on.
+    pub(crate) fn begin_copy(&mut self, offset: u32, bytes: u32, order: &WarpOrder) -> Result<(), OrderingError> {
+        self.store(offset, bytes, false, order)?;
+        self.restamp(offset, bytes, |stamp| *stamp = Stamp { kind: Kind::Copying, actor: stamp.actor, value: 0 });
+        Ok(())
+    }
+
+    /// The thread that issued a `cp.async` has waited for it: the bytes are as if it wrote them now.
+    pub(crate) fn end_copy(&mut self, offset: u32, bytes: u32, order: &WarpOrder) {
+        let mine = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: order.epoch() };
+        self.restamp(offset, bytes, |stamp| {
+            if stamp.kind == Kind::Copying && stamp.actor == mine.actor {
+                *stamp = mine;
+            }
+        });
+    }
+
+    /// Changes the write stamps of bytes that lie within 16 aligned ones, hence in one page.
+    fn restamp(&mut self, offset: u32, bytes: u32, mut change: impl FnMut(&mut Stamp)) {
+        if let Some(cells) = &mut self.pages[(offset >> PAGE_SHIFT) as usize].generic {
+            let first = ((offset & ((1 << PAGE_SHIFT) - 1)) >> GENERIC_SHIFT) as usize;
+            cells[first..first + (bytes >> GENERIC_SHIFT) as usize].iter_mut().for_each(|cell| change(&mut cell.write));
+        }
+    }
+
     #[inline]
     fn generic_cell(&mut self, page: usize, index: usize) -> GenericCell {
         self.pages[page].generic.get_or_insert_with(|| Box::new([GenericCell::default(); GENERIC_CELLS]))[index]
@@ -252,6 +289,9 @@ impl SharedShadow {
     fn check_proxied(&self, range: &SharedRange, order: &WarpOrder) -> Result<(), OrderingError> {
         self.each_generic(range, |at, cell| {
             let write = cell.write;
+            if write.kind == Kind::Copying {
+                return self.check_generic_write(write, at, order);
+            }
             if !matches!(write.kind, Kind::Epoch | Kind::Strong) {
                 return Ok(());
             }
@@ -364,6 +404,9 @@ impl SharedShadow {
         let actor = order.actor as u16;
         let stamp = match reader {
             AsyncReader::Operation(number) => Stamp { kind: Kind::Operation, actor, value: number },
+            AsyncReader::Warpgroup { leader, number } => {
+                Stamp { kind: Kind::Warpgroup, actor: leader as u16, value: number }
+            }
             AsyncReader::BulkStore => Stamp { kind: Kind::BulkPending, actor, value: 0 },
         };
         self.each_async(range, |cell| cell.read = stamp);

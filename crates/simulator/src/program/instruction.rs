@@ -1,6 +1,9 @@
 //! Decoded instructions, one enum per family.
 
-use super::{Address, Operand, Predicate, PredicateOperand, Register, ScalarInstruction};
+use super::{
+    Address, AsyncCopy, LoadMatrix, Operand, Predicate, PredicateOperand, Register, ScalarInstruction, StoreMatrix,
+    WarpMma, Wgmma,
+};
 
 /// An instruction with its guard and its place in the PTX text.
 #[derive(Debug, Clone)]
@@ -160,10 +163,20 @@ pub enum Operation {
         /// Members.
         members: Operand,
     },
+    /// `ldmatrix`.
+    LoadMatrix(LoadMatrix),
+    /// `stmatrix`.
+    StoreMatrix(StoreMatrix),
+    /// `mma.sync`.
+    WarpMma(WarpMma),
     /// `mbarrier.*` on shared memory.
     Mbarrier(Mbarrier),
+    /// `cp.async`.
+    AsyncCopy(AsyncCopy),
     /// `cp.async.bulk*`.
     Bulk(Bulk),
+    /// `wgmma.*`.
+    Wgmma(Wgmma),
     /// `tcgen05.*`.
     Tcgen05(Tcgen05),
     /// `multimem.*`.

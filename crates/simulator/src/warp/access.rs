@@ -5,7 +5,7 @@ use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
 use crate::memory::{AccessKind, AccessProblem, GenericTarget, Place, decode_generic};
-use crate::ordering::{WordAccess, is_acquire, is_release};
+use crate::ordering::{AccessSort, is_acquire, is_release};
 use crate::program::{ElementType, Load, MemoryOrder, Operand, Scope, StateSpace, Store, WARP_LANES};
 
 /// Where one lane's access goes.
@@ -174,75 +174,15 @@ impl Context<'_> {
         let owner = physical.gpu;
         self.machine.count_read(gpu, owner, bytes.into());
         if is_strong(order) {
-            self.read_word(place, order, scope, true);
+            self.read_word(place, order, scope);
         } else {
             self.check_global_read(place, bytes, false, address, lane, checked)?;
+            self.stamp_global_read(place, bytes);
         }
         Ok(place)
     }
 
-    /// A weak read of device memory must be ordered after the writes that it sees. `checked` is a stamp that has already
-    /// passed for this instruction.
-    #[inline]
-    pub(super) fn check_global_read(
-        &self,
-        place: Place,
-        bytes: u32,
-        multicast: bool,
-        address: u64,
-        lane: usize,
-        checked: &mut u32,
-    ) -> Step<()> {
-        self.machine.memory.physical(place.memory).bytes.each_stamp(place.offset, bytes.into(), |stamp, offset| {
-            if stamp == *checked {
-                return Ok(());
-            }
-            let access = self.global_access();
-            let order = &self.machine.cta(self.warp.cta).orders[self.warp.index as usize];
-            let at = address + (offset - place.offset);
-            self.machine.tracker.check(stamp, at, multicast, &access, order).map_err(|error| at_lane(lane, error))?;
-            *checked = stamp;
-            Ok(())
-        })
-    }
-
-    /// Stamps a write of this warp to device memory.
-    pub(super) fn stamp_global(&mut self, place: Place, bytes: u32, stamp: u32) {
-        self.machine.memory.physical_mut(place.memory).bytes.stamp(place.offset, bytes.into(), stamp);
-    }
-
-    /// The stamp of this warp's writes to device memory now.
-    pub(super) fn global_stamp(&mut self, multicast: bool) -> u32 {
-        let access = self.global_access();
-        let order = &mut self.machine.ctas.get_mut(self.warp.cta).orders[self.warp.index as usize];
-        self.machine.tracker.stamp(&access, order, multicast)
-    }
-
-    fn word_access(&self, order: MemoryOrder, scope: Scope) -> WordAccess {
-        let cta = self.machine.cta(self.warp.cta);
-        WordAccess { cluster: self.machine.clusters.get(cta.cluster).uid, gpu: cta.gpu, order, scope }
-    }
-
-    /// A strong read takes in what strong writes left at a word of device memory.
-    pub(super) fn read_word(&mut self, place: Place, order: MemoryOrder, scope: Scope, unicast: bool) {
-        let access = self.word_access(order, scope);
-        let machine = &mut *self.machine;
-        let own = &mut machine.ctas.get_mut(self.warp.cta).orders[self.warp.index as usize];
-        match machine.words.get(&place) {
-            Some(word) => word.read(&access, own, machine.now),
-            None if unicast && is_acquire(order) => own.note_acquire(machine.now),
-            None => {}
-        }
-    }
-
-    /// A strong write leaves what this warp knows at a word of device memory.
-    pub(super) fn write_word(&mut self, place: Place, order: MemoryOrder, scope: Scope, modifies: bool) {
-        let access = self.word_access(order, scope);
-        let own = &mut self.machine.ctas.get_mut(self.warp.cta).orders[self.warp.index as usize];
-        self.machine.words.entry(place).or_default().write(&access, modifies, own);
-    }
-
-    /// The same for shared words.
+    /// An acquire takes in what releases of the cluster left at a shared word.
     pub(super) fn acquire_shared(&mut self, target: u32, offset: u32) {
         let machine = &mut *self.machine;
         let rank = machine.cta(target).rank;
@@ -254,7 +194,7 @@ impl Context<'_> {
         }
     }
 
-    /// The same for shared words.
+    /// A release leaves what this warp knows at a shared word.
     pub(super) fn release_shared(&mut self, target: u32, offset: u32, order: MemoryOrder) {
         let rank = self.machine.cta(target).rank;
         let cta = self.machine.ctas.get_mut(self.warp.cta);
@@ -308,7 +248,7 @@ impl Context<'_> {
 
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    fn shared_load(
+    pub(super) fn shared_load(
         &mut self,
         cta: u32,
         offset: u32,
@@ -364,7 +304,7 @@ impl Context<'_> {
         let immediate = matches!(store.address.base, Operand::Immediate(_));
         let mut sectors = [0u64; WARP_LANES];
         let mut sector_count = 0;
-        let mut stamp = None;
+        let mut checked = 0;
         let mut rest = self.lanes;
         let mut local = true;
         while rest != 0 {
@@ -391,7 +331,7 @@ impl Context<'_> {
                         (store.order, store.scope),
                         lane,
                         values,
-                        &mut stamp,
+                        &mut checked,
                     )? {
                         sectors[sector_count] = address >> 5;
                         sector_count += 1;
@@ -443,12 +383,16 @@ impl Context<'_> {
         (order, scope): (MemoryOrder, Scope),
         lane: usize,
         values: &[u64],
-        stamp: &mut Option<u32>,
+        checked: &mut u32,
     ) -> Step<bool> {
         let gpu = self.launch.gpu;
         let place = self.locate_global(address, bytes, AccessKind::Store, lane)?;
-        if is_strong(order) {
+        // The elements of a vector are not ordered among themselves: no flag is written so.
+        let flag = is_strong(order) && values.len() == 1;
+        if flag {
             self.write_word(place, order, scope, false);
+        } else {
+            self.check_global_write(place, bytes, address, lane, checked)?;
         }
         let physical = self.machine.memory.physical_mut(place.memory);
         let mut watched = false;
@@ -460,17 +404,8 @@ impl Context<'_> {
         if watched {
             self.machine.wake_global_watchers(place, bytes.into());
         }
-        let stamp = *stamp.get_or_insert_with(|| self.global_stamp(false));
-        self.stamp_global(place, bytes, stamp);
+        self.stamp_global_write(place, bytes, if flag { AccessSort::Flag } else { AccessSort::Data });
         Ok(owner == gpu)
-    }
-
-    /// Finds ordinary device memory for a lane.
-    pub(super) fn locate_global(&self, address: u64, bytes: u32, kind: AccessKind, lane: usize) -> Step<Place> {
-        self.machine
-            .memory
-            .locate(self.launch.gpu, address, bytes.into())
-            .map_err(|problem| access_failure(lane, kind, address, bytes, problem))
     }
 }
 

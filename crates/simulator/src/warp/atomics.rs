@@ -6,7 +6,7 @@ use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
 use crate::memory::{AccessKind, AccessProblem, atomic_update};
-use crate::ordering::{is_acquire, is_release};
+use crate::ordering::{AccessSort, is_acquire, is_release};
 use crate::program::{Atomic, AtomicOperation, Operand, WARP_LANES};
 
 impl Context<'_> {
@@ -38,7 +38,7 @@ impl Context<'_> {
             match target {
                 Target::Global(address) => {
                     let place = self.locate_global(address, bytes, AccessKind::Atomic, lane)?;
-                    self.read_word(place, atomic.order, atomic.scope, true);
+                    self.read_word(place, atomic.order, atomic.scope);
                     self.write_word(place, atomic.order, atomic.scope, true);
                     keys[watched] = WatchKey::Global { memory: place.memory, granule: place.offset >> 3 };
                 }
@@ -86,8 +86,7 @@ impl Context<'_> {
                     Target::Global(address) => {
                         let place = self.locate_global(address + step, element, AccessKind::Atomic, lane)?;
                         self.machine.store_global(place, element, new);
-                        let stamp = self.global_stamp(false);
-                        self.stamp_global(place, element, stamp);
+                        self.stamp_global_write(place, element, AccessSort::Flag);
                     }
                     Target::Shared { cta, offset } => {
                         let at = u64::from(offset) + step;

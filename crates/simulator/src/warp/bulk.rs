@@ -293,7 +293,11 @@ impl Context<'_> {
         let cta = self.machine.ctas.get_mut(self.warp.cta);
         let stamp = self.machine.tracker.bulk_stamp(&access, &cta.orders[self.warp.index as usize]);
         cta.bulk[thread].groups.back_mut().expect("there is always an open group").stamps.push(stamp);
-        self.machine.stamp_store(self.launch.gpu, &destination, &range, stamp);
+        let orders = std::mem::take(&mut self.machine.cta_mut(self.warp.cta).orders);
+        let order = &orders[self.warp.index as usize];
+        let begun = self.machine.begin_store(self.launch.gpu, &destination, &range, stamp, (&access, order));
+        self.machine.cta_mut(self.warp.cta).orders = orders;
+        begun.map_err(|cause| at_lane(lane, cause))?;
         let (cta, uid) = (self.warp.cta, access.cta);
         let transfer = BulkTransfer::StoreRead { destination, cta, uid, range, thread, group, stamp };
         self.push_bulk(transfer, lane);

@@ -44,7 +44,7 @@ impl Context<'_> {
     }
 
     /// A valid mbarrier whose initialisation this warp may rely on: CTA and index.
-    fn known_mbarrier(&self, address: Address, space: StateSpace, lane: usize) -> Step<(u32, usize)> {
+    pub(super) fn known_mbarrier(&self, address: Address, space: StateSpace, lane: usize) -> Step<(u32, usize)> {
         let (cta, offset) = self.mbarrier_location(address, space, lane)?;
         let index = self.machine.valid_mbarrier(cta, offset).map_err(|error| at_lane(lane, error))?;
         self.check_init_ordered(cta, index).map_err(|error| at_lane(lane, error))?;

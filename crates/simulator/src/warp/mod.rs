@@ -1,17 +1,21 @@
 //! One warp: its registers, its lane groups, and how it executes instructions.
 
 mod access;
+mod async_copy;
 mod atomics;
 mod barriers;
 mod bulk;
 mod collective;
+mod device_memory;
 mod fragment;
+mod matrix;
 mod mbarriers;
 mod multimem;
 mod poll;
 mod special;
 mod step;
 mod tensor;
+mod wgmma;
 
 use std::sync::Arc;
 
@@ -71,6 +75,9 @@ pub(crate) struct Warp {
     convergence: Vec<Convergence>,
     /// Parked lanes were released early once, so that lanes may legitimately be apart.
     pub(crate) loose: bool,
+    pub(crate) wgmma: wgmma::WgmmaState,
+    /// `cp.async` not waited for.
+    copies: async_copy::PendingCopies,
     pub(crate) pending_loads: Vec<PendingLoad>,
     /// Buffers of finished `tcgen05.ld`, for the next ones.
     pub(crate) spare_loads: Vec<PendingLoad>,
@@ -90,6 +97,8 @@ impl Warp {
             fragments: vec![Fragment::new(0, live, None)],
             convergence: Vec::new(),
             loose: false,
+            wgmma: wgmma::WgmmaState::default(),
+            copies: async_copy::PendingCopies::default(),
             pending_loads: Vec::new(),
             spare_loads: Vec::new(),
             launch,

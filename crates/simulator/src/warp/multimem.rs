@@ -7,7 +7,7 @@ use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
 use crate::memory::{AccessKind, AccessProblem, GenericTarget, Place, decode_generic};
 use crate::multimem::{load_reduce, reduce};
-use crate::ordering::is_acquire;
+use crate::ordering::{AccessSort, is_acquire};
 use crate::program::{Multimem, MultimemKind};
 
 /// Most GPUs of a multicast object whose values fit on the stack.
@@ -44,6 +44,7 @@ impl Context<'_> {
         let gpu = self.launch.gpu;
         let mut hash = 0;
         let mut seen = (0, 0);
+        let mut checked = 0;
         let mut keys = Vec::new();
         self.try_each_lane(|context, lane| {
             let address = context.address(multimem.address, lane);
@@ -87,17 +88,22 @@ impl Context<'_> {
                     }
                 }
                 MultimemKind::Store { sources } => {
+                    let flag = count == 1 && is_strong(multimem.order);
+                    let sort = if flag { AccessSort::MulticastFlag } else { AccessSort::MulticastData };
                     for place in places.iter() {
+                        if !flag {
+                            context.check_global_write(*place, bytes, address, lane, &mut checked)?;
+                        }
                         for (index, &source) in sources.iter().enumerate() {
                             let offset = place.offset + u64::from(index as u32 * element);
                             let value = context.operand(source, lane);
                             context.machine.store_global(Place { offset, ..*place }, element, value);
                         }
-                        let stamp = context.global_stamp(true);
-                        context.stamp_global(*place, bytes, stamp);
+                        context.stamp_global_write(*place, bytes, sort);
                     }
                 }
                 MultimemKind::Reduce { operation, sources } => {
+                    let sort = AccessSort::MulticastFlag;
                     for place in places.iter() {
                         for (index, &source) in sources.iter().enumerate() {
                             let step = u64::from(index as u32 * element);
@@ -110,12 +116,11 @@ impl Context<'_> {
                                 .map_err(|error| at_lane(lane, error))?;
                             context.machine.store_global(at, element, new);
                         }
-                        let stamp = context.global_stamp(true);
-                        context.stamp_global(*place, bytes, stamp);
+                        context.stamp_global_write(*place, bytes, sort);
                     }
                 }
             }
-            if is_strong(multimem.order) && kind != AccessKind::MultimemLoadReduce {
+            if is_strong(multimem.order) && kind != AccessKind::MultimemLoadReduce && count == 1 {
                 for place in places.iter() {
                     context.write_word(*place, multimem.order, multimem.scope, kind == AccessKind::MultimemReduce);
                 }
@@ -136,9 +141,10 @@ impl Context<'_> {
         let mut checked = 0;
         for &place in places {
             if is_acquire(multimem.order) {
-                self.read_word(place, multimem.order, multimem.scope, false);
+                self.read_word(place, multimem.order, multimem.scope);
             }
             self.check_global_read(place, bytes, true, address, lane, &mut checked)?;
+            self.stamp_global_read(place, bytes);
         }
         Ok(())
     }

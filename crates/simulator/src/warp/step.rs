@@ -189,8 +189,13 @@ impl Context<'_> {
             Operation::Redux { destination, reduction, element, source, members } => {
                 self.redux(*destination, *reduction, *element, *source, *members)
             }
+            Operation::LoadMatrix(load) => self.load_matrix(load),
+            Operation::StoreMatrix(store) => self.store_matrix(store),
+            Operation::WarpMma(mma) => self.warp_mma(mma),
             Operation::Mbarrier(mbarrier) => self.mbarrier(mbarrier),
+            Operation::AsyncCopy(copy) => self.async_copy(copy),
             Operation::Bulk(bulk) => self.bulk(bulk),
+            Operation::Wgmma(wgmma) => self.wgmma(wgmma),
             Operation::Tcgen05(tcgen05) => self.tcgen05(tcgen05),
             Operation::Multimem(multimem) => self.multimem(multimem),
             Operation::NoEffect(_) => Ok(Flow::Next),

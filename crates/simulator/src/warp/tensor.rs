@@ -16,7 +16,7 @@ use crate::tcgen05::{Footprint, Mma, MmaOperandA, MmaRequest, RegisterTransfer, 
 use crate::tensor_memory::TensorMemory;
 
 /// What registers hold between a `tcgen05.ld` and its `wait::ld`: a pattern that shows up in results.
-const POISON: u64 = 0xffc0_dead;
+pub(super) const POISON: u64 = 0xffc0_dead;
 /// Bytes of the address that `alloc` writes.
 const ADDRESS_BYTES: u32 = 4;
 
