@@ -166,7 +166,8 @@ impl Node {
             state.shared_bytes += shared;
             machine.next_cta += 1;
             let (uid, now) = (machine.next_cta, machine.now);
-            let cta = Cta::new(launch.clone(), uid, key.0, sm as u32, cta_index, cluster, rank, now);
+            let cta =
+                Cta::new(launch.clone(), uid, key.0, sm as u32, cta_index, cluster, rank, now, machine.config.rules);
             let lives = cta.warp_live.clone();
             let slot = machine.ctas.insert(Box::new(cta));
             for (warp, live) in lives.into_iter().enumerate() {

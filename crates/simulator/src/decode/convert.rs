@@ -156,9 +156,11 @@ fn float_to_float(
     if modes.rounding == Rounding::NearestAway {
         return Err(form.missing("another rounding than `.rna`"));
     }
-    // f16 and bf16 are each wider than the other in one respect, so conversion between them rounds.
+    // f16 and bf16 are each wider than the other in one respect, so conversion between them rounds. `ptxas` lets
+    // the rounding of this one be left out.
+    let optional = (to, from) == (Type::Bf16, Type::F16);
     let narrows = to.bits() < from.bits() || (to.bits() == from.bits() && to != from);
-    if narrows && !rounds {
+    if narrows && !rounds && !optional {
         return Err(form.missing("a rounding"));
     }
     if !narrows && rounds {

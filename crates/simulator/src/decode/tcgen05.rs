@@ -116,10 +116,9 @@ fn shape(form: &mut Form<'_, '_>) -> Result<(Tcgen05Shape, u8, usize), PtxError>
         (".16x64b", (Tcgen05Shape::Lanes16x64b, 1)),
         (".16x128b", (Tcgen05Shape::Lanes16x128b, 2)),
         (".16x256b", (Tcgen05Shape::Lanes16x256b, 4)),
+        // The operands give the split.
+        (".16x32bx2", (Tcgen05Shape::Lanes16x32bx2 { split: 0 }, 1)),
     ];
-    if form.has(".16x32bx2") {
-        return Err(form.unsupported(": shape .16x32bx2"));
-    }
     let (shape, registers) = form.choose_required("a shape", &shapes)?;
     let repeats =
         [(".x1", 1u8), (".x2", 2), (".x4", 4), (".x8", 8), (".x16", 16), (".x32", 32), (".x64", 64), (".x128", 128)];
@@ -129,6 +128,13 @@ fn shape(form: &mut Form<'_, '_>) -> Result<(Tcgen05Shape, u8, usize), PtxError>
         return Err(form.missing("a repeat of at most 128 registers"));
     }
     Ok((shape, repeat, count))
+}
+
+/// `immHalfSplitoff`, a constant number of columns.
+fn split_at<'a>(form: &mut Form<'_, 'a>, operand: &'a Operand<'a>) -> Result<Tcgen05Shape, PtxError> {
+    let columns = i128::from(crate::tensor_memory::COLUMNS);
+    let split = form.immediate(operand, "the offset of the second half", 0..=columns - 1)?;
+    Ok(Tcgen05Shape::Lanes16x32bx2 { split: split as u32 })
 }
 
 /// Registers in braces, even one.
@@ -147,7 +153,13 @@ fn load(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     let (shape, repeat, count) = shape(form)?;
     let pack = form.has(".pack::16b");
     form.require(".b32")?;
-    let [destinations, address] = form.exactly()?;
+    let (shape, [destinations, address]) = match shape {
+        Tcgen05Shape::Lanes16x32bx2 { .. } => {
+            let [destinations, address, split] = form.exactly()?;
+            (split_at(form, split)?, [destinations, address])
+        }
+        _ => (shape, form.exactly()?.each_ref()),
+    };
     let destinations = vector(form, destinations, count)?;
     Ok(Tcgen05::Load {
         shape,
@@ -163,7 +175,13 @@ fn store(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     let (shape, repeat, count) = shape(form)?;
     let unpack = form.has(".unpack::16b");
     form.require(".b32")?;
-    let [address, sources] = form.exactly()?;
+    let (shape, [address, sources]) = match shape {
+        Tcgen05Shape::Lanes16x32bx2 { .. } => {
+            let [address, split, sources] = form.exactly()?;
+            (split_at(form, split)?, [address, sources])
+        }
+        _ => (shape, form.exactly()?.each_ref()),
+    };
     let sources = vector(form, sources, count)?;
     Ok(Tcgen05::Store {
         shape,

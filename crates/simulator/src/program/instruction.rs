@@ -844,6 +844,11 @@ pub enum Tcgen05Shape {
     Lanes16x128b,
     /// `.16x256b`
     Lanes16x256b,
+    /// `.16x32bx2`: the upper half of the warp's lanes has a rectangle of its own.
+    Lanes16x32bx2 {
+        /// Columns from the first rectangle's start to the second's: `immHalfSplitoff`.
+        split: u32,
+    },
 }
 
 /// Shapes of `tcgen05.cp`.

@@ -3,7 +3,7 @@
 use crate::fixture::{Contents, Fixture, Parameter};
 use crate::numbers::{Operands, Random};
 use simulator::encode_tensor_map;
-use simulator::node::{DevicePtr, GpuId, LaunchConfig, Node, NodeConfig, TensorMapDescription};
+use simulator::node::{DevicePtr, GpuId, LaunchConfig, Node, NodeConfig, OrderingRules, TensorMapDescription};
 use std::collections::HashMap;
 
 const GPU: GpuId = GpuId(0);
@@ -14,7 +14,8 @@ pub type Values = HashMap<String, Vec<f64>>;
 /// Fills memory, runs the kernel, and returns what the operands were and what the other buffers hold afterwards.
 pub fn run(fixture: &Fixture, ptx: &str, operands: Operands, seed: u64) -> Values {
     // Fewer SMs than CTAs for some fixtures, so that not all of a grid is resident.
-    let mut node = Node::new(NodeConfig { sms_per_gpu: 4, seed, ..NodeConfig::default() });
+    let mut node =
+        Node::new(NodeConfig { sms_per_gpu: 4, seed, rules: OrderingRules::Practised, ..NodeConfig::default() });
     let module = node.load_module(ptx).expect("it loads");
     let mut random = Random::new(seed);
     let mut addresses = HashMap::new();

@@ -67,43 +67,27 @@ fixtures! {
     sum_by_last_on_sm_100: "sum_by_last.sm_100a",
     column_sum_on_sm_90: "column_sum.sm_90a",
     column_sum_on_sm_100: "column_sum.sm_100a",
-    #[ignore = "refused: wgmma, ldmatrix, cp.async"]
     matmul_pointers_on_sm_90: "matmul_pointers.sm_90a",
-    #[ignore = "refused: ldmatrix, cp.async, tcgen05.ld and st of shape 16x32bx2"]
     matmul_pointers_on_sm_100: "matmul_pointers.sm_100a",
-    #[ignore = "refused: wgmma, stmatrix"]
     matmul_tensor_maps_on_sm_90: "matmul_tensor_maps.sm_90a",
-    #[ignore = "relies on more than the simulator grants"]
     matmul_tensor_maps_on_sm_100: "matmul_tensor_maps.sm_100a",
-    #[ignore = "refused: wgmma, stmatrix"]
     matmul_cluster_on_sm_90: "matmul_cluster.sm_90a",
-    #[ignore = "relies on more than the simulator grants"]
     matmul_cluster_on_sm_100: "matmul_cluster.sm_100a",
     #[ignore = "refused: wgmma, stmatrix, tensormap"]
     matmul_device_maps_on_sm_90: "matmul_device_maps.sm_90a",
     #[ignore = "refused: tensormap, tcgen05.ld and st of shape 16x32bx2"]
     matmul_device_maps_on_sm_100: "matmul_device_maps.sm_100a",
-    #[ignore = "refused: wgmma, stmatrix"]
     matmul_persistent_on_sm_90: "matmul_persistent.sm_90a",
-    #[ignore = "relies on more than the simulator grants"]
     matmul_persistent_on_sm_100: "matmul_persistent.sm_100a",
-    #[ignore = "relies on more than the simulator grants"]
     matmul_warp_specialized_on_sm_100: "matmul_warp_specialized.sm_100a",
-    #[ignore = "refused: wgmma, stmatrix"]
     matmul_twice_on_sm_90: "matmul_twice.sm_90a",
-    #[ignore = "relies on more than the simulator grants"]
     matmul_twice_on_sm_100: "matmul_twice.sm_100a",
-    #[ignore = "refused: wgmma, stmatrix, cvt.bf16.f16"]
+    #[ignore = "refused: bytes of one word stored by several warps"]
     matmul_mxfp8_on_sm_90: "matmul_mxfp8.sm_90a",
-    #[ignore = "refused: stmatrix"]
     matmul_mxfp8_on_sm_100: "matmul_mxfp8.sm_100a",
-    #[ignore = "relies on more than the simulator grants"]
     matmul_mxfp8_atoms_on_sm_100: "matmul_mxfp8_atoms.sm_100a",
-    #[ignore = "relies on more than the simulator grants"]
     matmul_mxfp8_warp_specialized_on_sm_100: "matmul_mxfp8_warp_specialized.sm_100a",
-    #[ignore = "relies on more than the simulator grants"]
     matmul_pair_on_sm_100: "matmul_pair.sm_100a",
-    #[ignore = "relies on more than the simulator grants"]
     matmul_pair_mxfp8_on_sm_100: "matmul_pair_mxfp8.sm_100a",
 }
 
