@@ -6,7 +6,7 @@ use crate::cta::{AllocationQueue, Cluster, Cta, RecentClusters};
 use crate::engines::Events;
 use crate::memory::{AccessProblem, GenericTarget, NodeMemory, Place, decode_generic, shared_offset, shared_rank};
 use crate::node::{Counters, NodeConfig};
-use crate::ordering::{GlobalTracker, TensorShadow};
+use crate::ordering::{Foreign, GlobalTracker, TensorShadow};
 use crate::program::StateSpace;
 use crate::random::Random;
 use crate::tcgen05::{Footprint, MmaScratch};
@@ -142,6 +142,8 @@ pub(crate) struct Machine {
     pub(crate) counters: Vec<Counters>,
     pub(crate) tracker: GlobalTracker,
     pub(crate) recent: RecentClusters,
+    /// Per GPU: what its completed launches knew of other clusters.
+    pub(crate) launch_knowledge: Vec<Foreign>,
     /// CTAs whose last warp has exited; the scheduler frees them.
     pub(crate) retired: Vec<u32>,
     /// Buffers, so that instructions allocate nothing.
@@ -178,6 +180,7 @@ impl Machine {
             counters: vec![Counters::default(); config.gpus as usize],
             tracker: GlobalTracker::default(),
             recent: RecentClusters::default(),
+            launch_knowledge: vec![Foreign::default(); config.gpus as usize],
             retired: Vec::new(),
             mma_scratch: MmaScratch::default(),
             wgmma_scratch: WgmmaScratch::default(),

@@ -70,7 +70,7 @@ fn every_kind_of_error() {
         ("mul.lo.b32 %r1, %r2, %r3;", "`mul.lo.b32` does not take `.b32` here", ".b32"),
         ("bar.sync.b32 0;", "`bar.sync.b32` does not take `.b32` here", ".b32"),
         ("mul.u32 %r1, %r2, %r3;", "`mul.u32` needs a half (`.lo`, `.hi`, `.wide`)", "mul.u32"),
-        ("call f;", "unsupported: `call`: calls (inline every function)", "call"),
+        ("call f;", "`f` is not declared", "f"),
         (
             "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;",
             "unsupported: `movmatrix.sync.aligned.m8n8.trans.b16`",

@@ -2,20 +2,13 @@
 
 mod tensor_core;
 
-use simulator::program::Tcgen05Shape::{self, Lanes16x32bx2, Lanes16x64b, Lanes16x128b, Lanes16x256b, Lanes32x32b};
+use simulator::program::Tcgen05Shape::{self, Lanes16x64b, Lanes16x128b, Lanes16x256b, Lanes32x32b};
 use simulator::tcgen05::{RegisterTransfer, RegisterTransferError};
 use simulator::tensor_memory::{TensorMemoryError, TensorRange};
 use tensor_core::*;
 
-const SPLIT: u32 = 256;
-
-const SHAPES: [(Tcgen05Shape, u8, usize); 5] = [
-    (Lanes32x32b, 128, 1),
-    (Lanes16x64b, 128, 1),
-    (Lanes16x128b, 64, 2),
-    (Lanes16x256b, 32, 4),
-    (Lanes16x32bx2 { split: SPLIT }, 128, 1),
-];
+const SHAPES: [(Tcgen05Shape, u8, usize); 4] =
+    [(Lanes32x32b, 128, 1), (Lanes16x64b, 128, 1), (Lanes16x128b, 64, 2), (Lanes16x256b, 32, 4)];
 
 /// Where the rectangles start: the widest, 16x256b.x32 of 16-bit cells, then just fits.
 const FIRST_COLUMN: u32 = 0;
@@ -39,6 +32,7 @@ fn transfers() -> impl Iterator<Item = RegisterTransfer> {
 /// Row of the rectangle and 32-bit column (or pair of 16-bit ones) of a thread's register, by the ISA's figures.
 fn place_of(shape: Tcgen05Shape, thread: usize, register: usize) -> (usize, usize) {
     match shape {
+        Tcgen05Shape::Lanes16x32b { .. } => unreachable!("the two halves have a test of their own"),
         Lanes32x32b => (thread, register),
         // Threads 0, 4, 8, .. hold rows 0..8, threads 1, 5, 9, .. rows 8..16; threads 2 and 3 the next column.
         Lanes16x64b => (thread / 4 + if thread % 2 == 1 { 8 } else { 0 }, register * 2 + thread % 4 / 2),
@@ -46,7 +40,6 @@ fn place_of(shape: Tcgen05Shape, thread: usize, register: usize) -> (usize, usiz
         Lanes16x128b => (thread / 4 + register % 2 * 8, register / 2 * 4 + thread % 4),
         // Four threads hold a row of 256 bits, two neighbours each; the second pair of registers is 8 rows below.
         Lanes16x256b => (thread / 4 + register % 4 / 2 * 8, register / 4 * 8 + thread % 4 * 2 + register % 2),
-        Lanes16x32bx2 { .. } => (thread % 16, register),
     }
 }
 
@@ -67,9 +60,7 @@ fn registers_and_cells_correspond_as_in_the_figures() {
         for (register, values) in registers.iter().enumerate() {
             for (thread, &value) in values.iter().enumerate() {
                 let (row, column) = place_of(transfer.shape, thread, register);
-                let split = matches!(transfer.shape, Lanes16x32bx2 { .. }) && thread >= 16;
-                let first = FIRST_COLUMN + if split { SPLIT } else { 0 };
-                let (lane, column) = (window + row as u32, first + (column * scale) as u32);
+                let (lane, column) = (window + row as u32, FIRST_COLUMN + (column * scale) as u32);
                 let expected = if transfer.packed {
                     cell_at(lane, column) & 0xffff | cell_at(lane, column + 1) << 16
                 } else {
@@ -92,12 +83,10 @@ fn a_store_and_a_load_are_inverse_and_touch_the_footprint_only() {
         let mut loaded = vec![[0; 32]; transfer.registers()];
         transfer.load(&memory, OWNER, &mut loaded).unwrap();
         assert_eq!(loaded, registers, "{transfer:?}");
-        let rectangles = transfer.rectangles().unwrap();
+        let TensorRange { lanes, columns } = transfer.footprint().unwrap();
         for lane in 0..128 {
             for column in 0..512 {
-                let inside = rectangles
-                    .iter()
-                    .any(|TensorRange { lanes, columns }| lanes.contains(&lane) && columns.contains(&column));
+                let inside = lanes.contains(&lane) && columns.contains(&column);
                 assert_eq!(memory.cell(lane, column).is_ok(), inside, "{transfer:?} {lane} {column}");
             }
         }

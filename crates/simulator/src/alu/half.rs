@@ -1,7 +1,7 @@
 //! `f16`, `bf16` and their pairs.
 
 use super::exact;
-use super::format::{bf16_of, f16_of};
+use super::format::{MIN_NORMAL16, bf16_of, f16_of};
 use super::lanes::Warp;
 use crate::program::{FloatFormat, FloatModes, FloatOperation, FloatUnaryOperation, HalfFormat, Operand, Register};
 
@@ -57,7 +57,12 @@ fn two<const BF16: bool>(operation: FloatOperation, modes: FloatModes, a: u64, b
         O::Divide => exact::narrow(exact::divide(a.into(), b.into())),
         O::Minimum | O::Maximum => return min_or_max::<BF16>(operation, modes, left, right),
     };
-    finish::<BF16>(round::<BF16>(value), modes)
+    finish::<BF16>(round::<BF16>(flush_tiny(value, modes)), modes)
+}
+
+/// `.ftz` looks at the value before it is rounded, as for `f32`.
+fn flush_tiny(value: f32, modes: FloatModes) -> f32 {
+    if modes.flush && value.abs() < MIN_NORMAL16 { 0f32.copysign(value) } else { value }
 }
 
 /// As for `f32`: NaN loses against a number unless `.NaN`, and -0 is less than +0.
@@ -87,7 +92,7 @@ fn min_or_max<const BF16: bool>(operation: FloatOperation, modes: FloatModes, a:
 fn three<const BF16: bool>(modes: FloatModes, a: u64, b: u64, c: u64) -> u64 {
     let read = |bits: u64| f64::from(read::<BF16>(flushed(bits & 0xffff, modes.flush)));
     let value = exact::multiply_add(read(a), read(b), read(c));
-    finish::<BF16>(round::<BF16>(exact::narrow(value)), modes)
+    finish::<BF16>(round::<BF16>(flush_tiny(exact::narrow(value), modes)), modes)
 }
 
 pub(super) fn binary(

@@ -19,6 +19,7 @@ mod atomic;
 mod barrier;
 mod bits;
 mod bulk;
+mod call;
 mod compare;
 mod control;
 mod convert;
@@ -35,6 +36,7 @@ mod space;
 mod special;
 mod table;
 mod tcgen05;
+mod tensor_map;
 mod warp;
 mod wgmma;
 
@@ -54,7 +56,7 @@ pub(crate) fn module(module: &ast::Module<'_>, source: &str) -> Result<program::
         if kernels.iter().any(|kernel| kernel.name == function.name.text) {
             return Err(PtxError::Redeclared { name: function.name.text.into(), at: function.name.span.into() });
         }
-        kernels.push(Arc::new(kernel::decode(function, body, &target, &globals, source.clone())?));
+        kernels.push(Arc::new(kernel::decode(function, body, (&target, &globals, &module.functions), source.clone())?));
     }
     Ok(program::Module {
         version: module.version,

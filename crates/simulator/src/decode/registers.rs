@@ -2,7 +2,7 @@
 
 use crate::program::{
     Address, AsyncCopy, BarrierKind, BarrierReduction, Bulk, Fence, MbarrierKind, MbarrierPhase, MultimemKind, Operand,
-    Operation, Register, ScalarInstruction, Tcgen05, Tcgen05Operand, VoteKind, Wgmma, WgmmaOperand,
+    Operation, Register, ScalarInstruction, Tcgen05, Tcgen05Operand, TensorMapUpdate, VoteKind, Wgmma, WgmmaOperand,
 };
 
 /// Calls `visit(register, written)` for each value register of an operation.
@@ -130,6 +130,14 @@ impl Visitor<'_> {
             O::WarpMma(mma) => {
                 self.read_all(mma.a.iter_mut().chain(&mut mma.b).chain(&mut mma.c));
                 self.write_all(&mut mma.destinations);
+            }
+            O::TensorMap(TensorMapUpdate::Replace { address, value, .. }) => {
+                self.address(address);
+                self.read(value);
+            }
+            O::TensorMap(TensorMapUpdate::CopyFence { destination, source }) => {
+                self.address(destination);
+                self.address(source);
             }
             O::Wgmma(wgmma) => match wgmma {
                 Wgmma::Fence | Wgmma::CommitGroup => {}

@@ -116,8 +116,7 @@ fn shape(form: &mut Form<'_, '_>) -> Result<(Tcgen05Shape, u8, usize), PtxError>
         (".16x64b", (Tcgen05Shape::Lanes16x64b, 1)),
         (".16x128b", (Tcgen05Shape::Lanes16x128b, 2)),
         (".16x256b", (Tcgen05Shape::Lanes16x256b, 4)),
-        // The operands give the split.
-        (".16x32bx2", (Tcgen05Shape::Lanes16x32bx2 { split: 0 }, 1)),
+        (".16x32bx2", (Tcgen05Shape::Lanes16x32b { upper: false }, 1)),
     ];
     let (shape, registers) = form.choose_required("a shape", &shapes)?;
     let repeats =
@@ -130,19 +129,17 @@ fn shape(form: &mut Form<'_, '_>) -> Result<(Tcgen05Shape, u8, usize), PtxError>
     Ok((shape, repeat, count))
 }
 
-/// `immHalfSplitoff`, a constant number of columns.
-fn split_at<'a>(form: &mut Form<'_, 'a>, operand: &'a Operand<'a>) -> Result<Tcgen05Shape, PtxError> {
-    let columns = i128::from(crate::tensor_memory::COLUMNS);
-    let split = form.immediate(operand, "the offset of the second half", 0..=columns - 1)?;
-    Ok(Tcgen05Shape::Lanes16x32bx2 { split: split as u32 })
-}
-
 /// Registers in braces, even one.
 fn vector<'a>(form: &Form<'_, 'a>, operand: &'a Operand<'a>, count: usize) -> Result<&'a [Operand<'a>], PtxError> {
     match operand.kind {
         OperandKind::Vector(_) => form.exact_elements(operand, count),
         _ => Err(form.wrong_operand(operand, &format!("a vector of {count}"))),
     }
+}
+
+/// `immHalfSplitoff` of `.16x32bx2`, in columns.
+fn half_offset<'a>(form: &Form<'_, 'a>, operand: &Operand<'a>) -> Result<u32, PtxError> {
+    Ok(form.immediate(operand, "the offset of the second half", 0..=511)? as u32)
 }
 
 fn load(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
@@ -153,17 +150,14 @@ fn load(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     let (shape, repeat, count) = shape(form)?;
     let pack = form.has(".pack::16b");
     form.require(".b32")?;
-    let (shape, [destinations, address]) = match shape {
-        Tcgen05Shape::Lanes16x32bx2 { .. } => {
-            let [destinations, address, split] = form.exactly()?;
-            (split_at(form, split)?, [destinations, address])
-        }
-        _ => (shape, form.exactly()?.each_ref()),
-    };
+    let split = usize::from(matches!(shape, Tcgen05Shape::Lanes16x32b { .. }));
+    let operands = form.operands(2 + split, 2 + split)?;
+    let (destinations, address) = (&operands[0], &operands[1]);
     let destinations = vector(form, destinations, count)?;
     Ok(Tcgen05::Load {
         shape,
         repeat,
+        half_offset: operands.get(2).map(|operand| half_offset(form, operand)).transpose()?,
         pack,
         destinations: destinations.iter().map(|e| form.register(e, Type::B32)).collect::<Result<_, _>>()?,
         address: form.tensor_memory_address(address)?,
@@ -175,17 +169,14 @@ fn store(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     let (shape, repeat, count) = shape(form)?;
     let unpack = form.has(".unpack::16b");
     form.require(".b32")?;
-    let (shape, [address, sources]) = match shape {
-        Tcgen05Shape::Lanes16x32bx2 { .. } => {
-            let [address, split, sources] = form.exactly()?;
-            (split_at(form, split)?, [address, sources])
-        }
-        _ => (shape, form.exactly()?.each_ref()),
-    };
+    let split = usize::from(matches!(shape, Tcgen05Shape::Lanes16x32b { .. }));
+    let operands = form.operands(2 + split, 2 + split)?;
+    let (address, sources) = (&operands[0], &operands[1 + split]);
     let sources = vector(form, sources, count)?;
     Ok(Tcgen05::Store {
         shape,
         repeat,
+        half_offset: if split == 1 { Some(half_offset(form, &operands[1])?) } else { None },
         unpack,
         sources: sources.iter().map(|e| form.source(e, Type::B32)).collect::<Result<_, _>>()?,
         address: form.tensor_memory_address(address)?,

@@ -235,7 +235,7 @@ impl Machine {
                     launched: site.launch.started,
                     now: self.now,
                 };
-                let order = &cta.orders[site.warp as usize];
+                let Some(order) = cta.orders.get(site.warp as usize) else { return Ok(()) };
                 let at = address + (offset - place.offset);
                 self.tracker.check_read(stamp, at, false, &access, order)?;
                 Ok(self.tracker.check_proxy(stamp, at, &access, order)?)

@@ -42,7 +42,7 @@ impl Foreign {
         *mine = if includes(theirs, mine) { theirs.clone() } else { Arc::new(merge(mine, theirs)) };
     }
 
-    fn join_cluster(&mut self, cluster: u32, clock: &Clock) {
+    pub(crate) fn join_cluster(&mut self, cluster: u32, clock: &Clock) {
         if self.get(cluster).is_some_and(|known| known.includes(clock)) {
             return;
         }
@@ -54,7 +54,7 @@ impl Foreign {
     }
 
     /// Forgets clusters before `horizon`.
-    fn forget_before(&mut self, horizon: u32) {
+    pub(crate) fn forget_before(&mut self, horizon: u32) {
         let stale = self.entries().partition_point(|entry| entry.0 < horizon);
         if stale > 0 {
             self.0 = Some(Arc::new(self.entries()[stale..].to_vec()));

@@ -2,7 +2,7 @@
 
 use super::{
     Address, AsyncCopy, LoadMatrix, Operand, Predicate, PredicateOperand, Register, ScalarInstruction, StoreMatrix,
-    WarpMma, Wgmma,
+    TensorMapUpdate, WarpMma, Wgmma,
 };
 
 /// An instruction with its guard and its place in the PTX text.
@@ -175,6 +175,8 @@ pub enum Operation {
     AsyncCopy(AsyncCopy),
     /// `cp.async.bulk*`.
     Bulk(Bulk),
+    /// `tensormap.*`.
+    TensorMap(TensorMapUpdate),
     /// `wgmma.*`.
     Wgmma(Wgmma),
     /// `tcgen05.*`.
@@ -743,6 +745,8 @@ pub enum Tcgen05 {
         shape: Tcgen05Shape,
         /// `.x1` to `.x128`.
         repeat: u8,
+        /// `.16x32bx2`: how many columns behind the first access the second is.
+        half_offset: Option<u32>,
         /// `.pack::16b`.
         pack: bool,
         /// Destination registers.
@@ -756,6 +760,8 @@ pub enum Tcgen05 {
         shape: Tcgen05Shape,
         /// `.x1` to `.x128`.
         repeat: u8,
+        /// `.16x32bx2`: how many columns behind the first access the second is.
+        half_offset: Option<u32>,
         /// `.unpack::16b`.
         unpack: bool,
         /// Sources.
@@ -844,10 +850,10 @@ pub enum Tcgen05Shape {
     Lanes16x128b,
     /// `.16x256b`
     Lanes16x256b,
-    /// `.16x32bx2`: the upper half of the warp's lanes has a rectangle of its own.
-    Lanes16x32bx2 {
-        /// Columns from the first rectangle's start to the second's: `immHalfSplitoff`.
-        split: u32,
+    /// One of the two accesses of `.16x32bx2`: the first by the lower half of the warp's lanes, the second by the upper.
+    Lanes16x32b {
+        /// The second.
+        upper: bool,
     },
 }
 

@@ -8,6 +8,7 @@ mod instruction;
 mod matrix;
 mod scalar;
 mod scalar_operations;
+mod tensor_map;
 mod wgmma;
 
 pub use async_copy::*;
@@ -15,6 +16,7 @@ pub use instruction::*;
 pub use matrix::*;
 pub use scalar::*;
 pub use scalar_operations::*;
+pub use tensor_map::*;
 pub use wgmma::*;
 
 use std::sync::Arc;

@@ -9,9 +9,7 @@
 //! | 16x64b | i | t/4 + 8 * (t%2) | 2i + t/2%2 |
 //! | 16x128b | 2i + h | t/4 + 8h | 4i + t%4 |
 //! | 16x256b | 4i + 2h + j | t/4 + 8h | 8i + 2 * (t%4) + j |
-//!
-//! In 16x32bx2, lane t has row t%16 and column i of the first rectangle if t < 16, and of the second, which starts
-//! `immHalfSplitoff` columns further on, otherwise.
+//! | 16x32bx2 | i | t%16 | i, and as many columns further as the instruction says for t >= 16 |
 //!
 //! With `.pack::16b` and `.unpack::16b` the columns of the table are pairs of columns with 16 bits each.
 
@@ -66,17 +64,6 @@ pub enum RegisterTransferError {
     },
 }
 
-/// What one register transfer touches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rectangles([Option<TensorRange>; 2]);
-
-impl Rectangles {
-    /// In the order in which lanes hold them.
-    pub fn iter(&self) -> impl Iterator<Item = &TensorRange> {
-        self.0.iter().flatten()
-    }
-}
-
 /// One `tcgen05.ld` or `tcgen05.st`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterTransfer {
@@ -96,27 +83,14 @@ impl RegisterTransfer {
     /// 32-bit registers per lane.
     pub fn registers(&self) -> usize {
         let per_repeat = match self.shape {
-            Tcgen05Shape::Lanes32x32b | Tcgen05Shape::Lanes16x64b | Tcgen05Shape::Lanes16x32bx2 { .. } => 1,
+            Tcgen05Shape::Lanes32x32b | Tcgen05Shape::Lanes16x64b | Tcgen05Shape::Lanes16x32b { .. } => 1,
             Tcgen05Shape::Lanes16x128b => 2,
             Tcgen05Shape::Lanes16x256b => 4,
         };
         per_repeat * usize::from(self.repeat)
     }
 
-    /// The rectangles touched; one of most shapes.
-    pub fn rectangles(&self) -> Result<Rectangles, RegisterTransferError> {
-        let first = self.footprint()?;
-        let second = match self.shape {
-            Tcgen05Shape::Lanes16x32bx2 { split } => {
-                let columns = first.columns.start + split..first.columns.end + split;
-                Some(TensorRange { lanes: first.lanes.clone(), columns })
-            }
-            _ => None,
-        };
-        Ok(Rectangles([Some(first), second]))
-    }
-
-    /// The rectangle touched; the first if there are two.
+    /// The rectangle touched.
     pub fn footprint(&self) -> Result<TensorRange, RegisterTransferError> {
         let Self { shape, repeat, .. } = *self;
         if !repeat.is_power_of_two() || self.registers() > MAX_REGISTERS {
@@ -135,19 +109,18 @@ impl RegisterTransfer {
         owner: TensorMemoryOwner,
         registers: &mut [[u32; WARP_LANES]],
     ) -> Result<(), RegisterTransferError> {
-        for (index, TensorRange { lanes, columns }) in self.check(memory, owner, registers.len())?.iter().enumerate() {
-            for (row, lane) in lanes.clone().enumerate() {
-                let cells = memory.row(lane, columns.clone())?;
-                if self.packed {
-                    for (column, pair) in cells.chunks_exact(2).enumerate() {
-                        let (register, thread) = self.holder(index, row, column);
-                        registers[register][thread] = pair[0] & 0xffff | pair[1] << 16;
-                    }
-                } else {
-                    for (column, &cell) in cells.iter().enumerate() {
-                        let (register, thread) = self.holder(index, row, column);
-                        registers[register][thread] = cell;
-                    }
+        let TensorRange { lanes, columns } = self.check(memory, owner, registers.len())?;
+        for (row, lane) in lanes.enumerate() {
+            let cells = memory.row(lane, columns.clone())?;
+            if self.packed {
+                for (column, pair) in cells.chunks_exact(2).enumerate() {
+                    let (register, thread) = self.holder(row, column);
+                    registers[register][thread] = pair[0] & 0xffff | pair[1] << 16;
+                }
+            } else {
+                for (column, &cell) in cells.iter().enumerate() {
+                    let (register, thread) = self.holder(row, column);
+                    registers[register][thread] = cell;
                 }
             }
         }
@@ -161,20 +134,19 @@ impl RegisterTransfer {
         owner: TensorMemoryOwner,
         registers: &[[u32; WARP_LANES]],
     ) -> Result<(), RegisterTransferError> {
-        for (index, TensorRange { lanes, columns }) in self.check(memory, owner, registers.len())?.iter().enumerate() {
-            for (row, lane) in lanes.clone().enumerate() {
-                let cells = memory.row_mut(lane, columns.clone());
-                if self.packed {
-                    for (column, pair) in cells.chunks_exact_mut(2).enumerate() {
-                        let (register, thread) = self.holder(index, row, column);
-                        let value = registers[register][thread];
-                        (pair[0], pair[1]) = (value & 0xffff, value >> 16);
-                    }
-                } else {
-                    for (column, cell) in cells.iter_mut().enumerate() {
-                        let (register, thread) = self.holder(index, row, column);
-                        *cell = registers[register][thread];
-                    }
+        let TensorRange { lanes, columns } = self.check(memory, owner, registers.len())?;
+        for (row, lane) in lanes.enumerate() {
+            let cells = memory.row_mut(lane, columns.clone());
+            if self.packed {
+                for (column, pair) in cells.chunks_exact_mut(2).enumerate() {
+                    let (register, thread) = self.holder(row, column);
+                    let value = registers[register][thread];
+                    (pair[0], pair[1]) = (value & 0xffff, value >> 16);
+                }
+            } else {
+                for (column, cell) in cells.iter_mut().enumerate() {
+                    let (register, thread) = self.holder(row, column);
+                    *cell = registers[register][thread];
                 }
             }
         }
@@ -186,15 +158,15 @@ impl RegisterTransfer {
         memory: &TensorMemory,
         owner: TensorMemoryOwner,
         given: usize,
-    ) -> Result<Rectangles, RegisterTransferError> {
-        let rectangles = self.rectangles()?;
+    ) -> Result<TensorRange, RegisterTransferError> {
+        let range = self.footprint()?;
         let wanted = self.registers();
         if given != wanted {
             let Self { shape, repeat, .. } = *self;
             return Err(RegisterTransferError::RegisterCount { shape, repeat, wanted, given });
         }
-        rectangles.iter().try_for_each(|range| memory.check(owner, range))?;
-        Ok(rectangles)
+        memory.check(owner, &range)?;
+        Ok(range)
     }
 
     fn rows(&self) -> u32 {
@@ -207,7 +179,7 @@ impl RegisterTransfer {
     /// 32-bit columns, or pairs of 16-bit ones.
     fn columns(&self) -> u32 {
         let per_repeat = match self.shape {
-            Tcgen05Shape::Lanes32x32b | Tcgen05Shape::Lanes16x32bx2 { .. } => 1,
+            Tcgen05Shape::Lanes32x32b | Tcgen05Shape::Lanes16x32b { .. } => 1,
             Tcgen05Shape::Lanes16x64b => 2,
             Tcgen05Shape::Lanes16x128b => 4,
             Tcgen05Shape::Lanes16x256b => 8,
@@ -228,13 +200,13 @@ impl RegisterTransfer {
         }
     }
 
-    /// Register and lane that hold a row and column of a rectangle: the inverse of the table above.
+    /// Register and lane that hold a row and column of the rectangle: the inverse of the table above.
     #[inline]
-    fn holder(&self, rectangle: usize, row: usize, column: usize) -> (usize, usize) {
+    fn holder(&self, row: usize, column: usize) -> (usize, usize) {
         let (half, row_in_half) = (row / 8, row % 8);
         match self.shape {
             Tcgen05Shape::Lanes32x32b => (column, row),
-            Tcgen05Shape::Lanes16x32bx2 { .. } => (column, rectangle * 16 + row),
+            Tcgen05Shape::Lanes16x32b { upper } => (column, row + 16 * usize::from(upper)),
             Tcgen05Shape::Lanes16x64b => (column / 2, row_in_half * 4 + column % 2 * 2 + half),
             Tcgen05Shape::Lanes16x128b => (column / 4 * 2 + half, row_in_half * 4 + column % 4),
             Tcgen05Shape::Lanes16x256b => (column / 8 * 4 + half * 2 + column % 2, row_in_half * 4 + column % 8 / 2),

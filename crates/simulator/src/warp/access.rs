@@ -1,6 +1,7 @@
 //! `ld` and `st` in every state space.
 
 use super::Context;
+use super::device_memory::Passed;
 use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
@@ -81,7 +82,7 @@ impl Context<'_> {
         let mut keys = [WatchKey::Shared { cta: u32::MAX, granule: 0 }; WARP_LANES];
         let mut watched = 0;
         let mut seen = (0, 0);
-        let mut checked = 0;
+        let mut passed = Passed::default();
         let mut rest = self.lanes;
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize;
@@ -102,7 +103,7 @@ impl Context<'_> {
                         (load.order, load.scope),
                         lane,
                         &mut values,
-                        &mut checked,
+                        &mut passed,
                     )?;
                     keys[watched] = WatchKey::Global { memory: place.memory, granule: place.offset >> 3 };
                     watched += usize::from(strong);
@@ -159,7 +160,7 @@ impl Context<'_> {
         (order, scope): (MemoryOrder, Scope),
         lane: usize,
         values: &mut [u64; 8],
-        checked: &mut u32,
+        passed: &mut Passed,
     ) -> Step<Place> {
         let fail = |problem| access_failure(lane, AccessKind::Load, address, bytes, problem);
         let gpu = self.launch.gpu;
@@ -177,8 +178,8 @@ impl Context<'_> {
         if is_strong(order) {
             self.read_word(place, order, scope);
         } else {
-            self.check_global_read(place, bytes, false, address, lane, checked)?;
-            self.stamp_global_read(place, bytes);
+            self.check_global_read(place, bytes, false, address, lane, passed)?;
+            self.stamp_global_read(place, bytes, passed);
         }
         Ok(place)
     }
@@ -351,7 +352,7 @@ impl Context<'_> {
         let immediate = matches!(store.address.base, Operand::Immediate(_));
         let mut sectors = [0u64; WARP_LANES];
         let mut sector_count = 0;
-        let mut checked = 0;
+        let mut passed = Passed::default();
         let mut rest = self.lanes;
         let mut local = true;
         while rest != 0 {
@@ -378,7 +379,7 @@ impl Context<'_> {
                         (store.order, store.scope),
                         lane,
                         values,
-                        &mut checked,
+                        &mut passed,
                     )? {
                         sectors[sector_count] = address >> 5;
                         sector_count += 1;
@@ -430,7 +431,7 @@ impl Context<'_> {
         (order, scope): (MemoryOrder, Scope),
         lane: usize,
         values: &[u64],
-        checked: &mut u32,
+        passed: &mut Passed,
     ) -> Step<bool> {
         let gpu = self.launch.gpu;
         let place = self.locate_global(address, bytes, AccessKind::Store, lane)?;
@@ -439,7 +440,7 @@ impl Context<'_> {
         if flag {
             self.write_word(place, order, scope, false);
         } else {
-            self.check_global_write(place, bytes, address, lane, checked)?;
+            self.check_global_write(place, bytes, address, lane, passed)?;
         }
         let physical = self.machine.memory.physical_mut(place.memory);
         let mut watched = false;
@@ -451,7 +452,8 @@ impl Context<'_> {
         if watched {
             self.machine.wake_global_watchers(place, bytes.into());
         }
-        self.stamp_global_write(place, bytes, if flag { AccessSort::Flag } else { AccessSort::Data });
+        let sort = if flag { AccessSort::Flag } else { AccessSort::Data };
+        self.stamp_global_write(place, bytes, sort, passed);
         Ok(owner == gpu)
     }
 }

@@ -15,6 +15,7 @@ mod poll;
 mod special;
 mod step;
 mod tensor;
+mod tensor_map;
 mod wgmma;
 
 use std::sync::Arc;

@@ -195,6 +195,7 @@ impl Context<'_> {
             Operation::Mbarrier(mbarrier) => self.mbarrier(mbarrier),
             Operation::AsyncCopy(copy) => self.async_copy(copy),
             Operation::Bulk(bulk) => self.bulk(bulk),
+            Operation::TensorMap(update) => self.update_tensor_map(update),
             Operation::Wgmma(wgmma) => self.wgmma(wgmma),
             Operation::Tcgen05(tcgen05) => self.tcgen05(tcgen05),
             Operation::Multimem(multimem) => self.multimem(multimem),

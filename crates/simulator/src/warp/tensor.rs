@@ -54,11 +54,11 @@ impl Context<'_> {
             Tcgen05::Commit { cta_group, barrier, barrier_space, multicast } => {
                 self.tensor_commit(*cta_group, *barrier, *barrier_space, *multicast)
             }
-            Tcgen05::Load { shape, repeat, pack, destinations, address } => {
-                self.tensor_load((*shape, *repeat, *pack), destinations, *address)
+            Tcgen05::Load { shape, repeat, half_offset, pack, destinations, address } => {
+                self.tensor_load((*shape, *repeat, *pack), *half_offset, destinations, *address)
             }
-            Tcgen05::Store { shape, repeat, unpack, sources, address } => {
-                self.tensor_store((*shape, *repeat, *unpack), sources, *address)
+            Tcgen05::Store { shape, repeat, half_offset, unpack, sources, address } => {
+                self.tensor_store((*shape, *repeat, *unpack), *half_offset, sources, *address)
             }
             Tcgen05::WaitLoad => {
                 if !self.align()? {
@@ -412,50 +412,71 @@ impl Context<'_> {
         })
     }
 
-    fn tensor_load(&mut self, form: (Tcgen05Shape, u8, bool), destinations: &[Register], address: Address) -> Step {
+    fn tensor_load(
+        &mut self,
+        form: (Tcgen05Shape, u8, bool),
+        half_offset: Option<u32>,
+        destinations: &[Register],
+        address: Address,
+    ) -> Step {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
-        let transfer = self.transfer(form, address)?;
-        let rectangles = transfer.rectangles()?;
+        let transfers = halves(self.transfer(form, address)?, half_offset);
         self.order_mut().loads_issued += 1;
         let mut values = std::mem::take(&mut self.warp.loaded);
         values.clear();
         values.resize(destinations.len(), [0; WARP_LANES]);
-        let loaded = self.with_tensor(self.warp.cta, |tensor, issuer, owner| {
-            for range in rectangles.iter() {
-                tensor.shadow.load(range, issuer)?;
+        self.with_tensor(self.warp.cta, |tensor, issuer, owner| {
+            for transfer in transfers.into_iter().flatten() {
+                tensor.shadow.load(&transfer.footprint()?, issuer)?;
+                transfer.load(&tensor.memory, owner, &mut values)?;
             }
-            Ok(transfer.load(&tensor.memory, owner, &mut values)?)
-        });
+            Ok(())
+        })?;
         // Whoever reads a register sees the loaded value, waited for or not (PTX ISA, tcgen05 register dependencies, same
         // thread). What `wait::ld` is for, reuse of the memory, is followed by the shadow.
         for (register, values) in destinations.iter().zip(&values) {
             self.warp.registers.values[register.0 as usize] = values.map(u64::from);
         }
         self.warp.loaded = values;
-        loaded?;
         Ok(Flow::Next)
     }
 
-    fn tensor_store(&mut self, form: (Tcgen05Shape, u8, bool), sources: &[Operand], address: Address) -> Step {
+    fn tensor_store(
+        &mut self,
+        form: (Tcgen05Shape, u8, bool),
+        half_offset: Option<u32>,
+        sources: &[Operand],
+        address: Address,
+    ) -> Step {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
-        let transfer = self.transfer(form, address)?;
-        let rectangles = transfer.rectangles()?;
+        let transfers = halves(self.transfer(form, address)?, half_offset);
         self.order_mut().stores_issued += 1;
         let values: Vec<[u32; WARP_LANES]> =
             sources.iter().map(|&source| std::array::from_fn(|lane| self.operand(source, lane) as u32)).collect();
         self.with_tensor(self.warp.cta, |tensor, issuer, owner| {
-            for range in rectangles.iter() {
-                tensor.shadow.store(range, issuer)?;
+            for transfer in transfers.into_iter().flatten() {
+                tensor.shadow.store(&transfer.footprint()?, issuer)?;
+                transfer.store(&mut tensor.memory, owner, &values)?;
             }
-            Ok(transfer.store(&mut tensor.memory, owner, &values)?)
+            Ok(())
         })?;
         self.effect();
         Ok(Flow::Next)
     }
+}
+
+/// The accesses of an instruction: two for `.16x32bx2`, the second some columns further.
+fn halves(first: RegisterTransfer, half_offset: Option<u32>) -> [Option<RegisterTransfer>; 2] {
+    let second = half_offset.map(|columns| RegisterTransfer {
+        shape: Tcgen05Shape::Lanes16x32b { upper: true },
+        address: first.address + columns,
+        ..first
+    });
+    [Some(first), second]
 }
 
 /// The columns between the first and the last that an operation touches.
