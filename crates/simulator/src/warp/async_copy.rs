@@ -6,6 +6,7 @@
 //! Operations"). These copies go through the generic proxy, so that tensor cores need a proxy fence to see them.
 
 use super::Context;
+use super::device_memory::Passed;
 use super::step::{Flow, Step};
 use crate::fault::{FaultCause, access_failure, at_lane};
 use crate::mbarrier::MbarrierError;
@@ -47,7 +48,8 @@ impl Context<'_> {
         match *operation {
             AsyncCopy::Copy { destination, source, bytes, source_bytes, ignore_source } => {
                 let copy = Copy { destination, source, bytes, source_bytes, ignore_source };
-                self.try_each_lane(|context, lane| context.copy(&copy, lane))?;
+                let mut passed = Passed::default();
+                self.try_each_lane(|context, lane| context.copy(&copy, &mut passed, lane))?;
                 self.effect();
             }
             AsyncCopy::CommitGroup => self.each_lane(|context, lane| context.warp.copies.committed[lane] += 1),
@@ -62,7 +64,7 @@ impl Context<'_> {
         Ok(Flow::Next)
     }
 
-    fn copy(&mut self, copy: &Copy, lane: usize) -> Step<()> {
+    fn copy(&mut self, copy: &Copy, passed: &mut Passed, lane: usize) -> Step<()> {
         let bytes = copy.bytes;
         let mut wanted = copy.source_bytes.map_or(bytes, |operand| self.operand(operand, lane) as u32);
         if wanted > bytes {
@@ -75,7 +77,7 @@ impl Context<'_> {
         }
         let mut buffer = [0; MOST_BYTES];
         if wanted > 0 {
-            self.read_for_copy(self.address(copy.source, lane), bytes, &mut buffer[..wanted as usize], lane)?;
+            self.read_for_copy(self.address(copy.source, lane), bytes, &mut buffer[..wanted as usize], passed, lane)?;
         }
         let fail = |value, problem| access_failure(lane, AccessKind::Store, value, bytes, problem);
         let (value, cta, offset) = self
@@ -99,7 +101,14 @@ impl Context<'_> {
     }
 
     /// Reads the source, which is aligned like the whole copy.
-    fn read_for_copy(&mut self, address: u64, alignment: u32, buffer: &mut [u8], lane: usize) -> Step<()> {
+    fn read_for_copy(
+        &mut self,
+        address: u64,
+        alignment: u32,
+        buffer: &mut [u8],
+        passed: &mut Passed,
+        lane: usize,
+    ) -> Step<()> {
         let length = buffer.len() as u32;
         let fail = |problem| access_failure(lane, AccessKind::Load, address, length, problem);
         if !address.is_multiple_of(alignment.into()) {
@@ -113,7 +122,8 @@ impl Context<'_> {
             .map_err(|hole| fail(AccessProblem::Uninitialised { first: address + (hole - place.offset) }))?;
         let owner = physical.gpu;
         self.machine.count_read(self.launch.gpu, owner, length.into());
-        self.check_global_read(place, length, false, address, lane, &mut 0)?;
+        self.check_global_read(place, length, false, address, lane, passed)?;
+        self.stamp_global_read(place, length, passed);
         Ok(())
     }
 

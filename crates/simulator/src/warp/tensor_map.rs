@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::access::Target;
+use super::device_memory::Passed;
 use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::memory::{AccessKind, AccessProblem};
@@ -72,7 +73,9 @@ impl Context<'_> {
             }
             Target::Global(address) => {
                 let place = self.locate_global(address, BYTES, AccessKind::TensorMapRead, lane)?;
-                self.check_global_read(place, BYTES, false, address, lane, &mut 0)?;
+                let mut passed = Passed::default();
+                self.check_global_read(place, BYTES, false, address, lane, &mut passed)?;
+                self.stamp_global_read(place, BYTES, &mut passed);
                 let physical = self.machine.memory.physical(place.memory);
                 physical.bytes.read(place.offset, &mut bytes).map_err(|hole| fail(address + (hole - place.offset)))?;
             }
@@ -91,7 +94,8 @@ impl Context<'_> {
             }
             Target::Global(address) => {
                 let place = self.locate_global(address, BYTES, AccessKind::Store, lane)?;
-                self.check_global_write(place, BYTES, address, lane, &mut 0)?;
+                let mut passed = Passed::default();
+                self.check_global_write(place, BYTES, address, lane, &mut passed)?;
                 let physical = self.machine.memory.physical_mut(place.memory);
                 let watched = physical.bytes.write(place.offset, bytes);
                 let owner = physical.gpu;
@@ -99,7 +103,7 @@ impl Context<'_> {
                 if watched {
                     self.machine.wake_global_watchers(place, BYTES.into());
                 }
-                self.stamp_global_write(place, BYTES, AccessSort::Data);
+                self.stamp_global_write(place, BYTES, AccessSort::Data, &mut passed);
             }
             Target::Local(_) | Target::Parameter(_) => unreachable!("refused with the address"),
         }
