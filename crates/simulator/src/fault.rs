@@ -186,6 +186,12 @@ pub enum FaultCause {
         /// Instructions since the last change.
         instructions: u64,
     },
+    /// The limit that [`crate::Node::set_instruction_limit`] set.
+    #[error("the node has executed {instructions} instructions, more than the limit that it was given")]
+    InstructionLimit {
+        /// Instructions executed.
+        instructions: u64,
+    },
     /// `cp.async.bulk` left behind.
     #[error(
         "the thread exits while a bulk store still reads the CTA's shared memory: cp.async.bulk.wait_group.read is missing"

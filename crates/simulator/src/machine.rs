@@ -11,6 +11,7 @@ use crate::program::StateSpace;
 use crate::random::Random;
 use crate::tcgen05::{Footprint, MmaScratch};
 use crate::tensor_memory::TensorMemory;
+use crate::trace::Observer;
 use crate::warp::{Resume, WaitToken};
 use crate::wgmma::WgmmaScratch;
 
@@ -137,6 +138,8 @@ pub(crate) struct Machine {
     pub(crate) effects: u64,
     pub(crate) next_wait: u64,
     pub(crate) next_cta: u32,
+    /// Number of the next asynchronous operation.
+    pub(crate) next_operation: u64,
     pub(crate) wakes: Vec<Wake>,
     pub(crate) watchers: HashMap<WatchKey, Vec<WaitToken>>,
     pub(crate) counters: Vec<Counters>,
@@ -151,6 +154,8 @@ pub(crate) struct Machine {
     pub(crate) wgmma_scratch: WgmmaScratch,
     pub(crate) footprint: Footprint,
     pub(crate) places: Vec<Place>,
+    /// Who is told what happens.
+    pub(crate) observer: Option<Observer>,
 }
 
 impl Machine {
@@ -175,6 +180,7 @@ impl Machine {
             effects: 0,
             next_wait: 1,
             next_cta: 0,
+            next_operation: 0,
             wakes: Vec::new(),
             watchers: HashMap::new(),
             counters: vec![Counters::default(); config.gpus as usize],
@@ -186,6 +192,7 @@ impl Machine {
             wgmma_scratch: WgmmaScratch::default(),
             footprint: Footprint::default(),
             places: Vec::new(),
+            observer: None,
             config,
         }
     }

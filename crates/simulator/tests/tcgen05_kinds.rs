@@ -55,7 +55,7 @@ fn value(row: usize, k: usize, salt: usize) -> i32 {
 /// K-major with the 128-byte swizzle.
 fn place(bytes: usize, row: usize, k: usize) -> usize {
     let (chunk, within) = (k * bytes / 16, k * bytes % 16);
-    row / 8 * 1024 + row % 8 * 128 + (chunk ^ row % 8) * 16 + within
+    row / 8 * 1024 + row % 8 * 128 + (chunk ^ (row % 8)) * 16 + within
 }
 
 impl Kind {

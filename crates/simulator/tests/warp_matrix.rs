@@ -64,7 +64,7 @@ fn stmatrix_undoes_ldmatrix() {
              ld.shared.v4.b32 {{%r10, %r11, %r12, %r13}}, [%r20];
              st.global.v4.b32 [%rd1], {{%r10, %r11, %r12, %r13}}; ret;"
         );
-        let expected: Vec<u32> = (0..128).map(|pair| 2 * pair | (2 * pair + 1) << 16).collect();
+        let expected: Vec<u32> = (0..128).map(|pair| (2 * pair) | ((2 * pair + 1) << 16)).collect();
         assert_eq!(run_one_cta(1, 32, 128, &body).unwrap(), expected);
     }
 }

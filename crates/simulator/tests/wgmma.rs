@@ -28,13 +28,13 @@ impl Layout {
         match self {
             Self::Swizzled => {
                 let (chunk, within) = (k * bytes / 16, k * bytes % 16);
-                row / 8 * 1024 + row % 8 * 128 + (chunk ^ row % 8) * 16 + within
+                row / 8 * 1024 + row % 8 * 128 + (chunk ^ (row % 8)) * 16 + within
             }
             Self::Plain => k * bytes / 16 * (rows * 16) + row / 8 * 128 + row % 8 * 16 + k * bytes % 16,
             Self::Transposed => {
                 // Atoms of 64 x 8 elements, along M or N first.
                 let (chunk, within) = (row % 64 / 8, row % 8 * 2);
-                k / 8 * (1024 * rows.div_ceil(64)) + row / 64 * 1024 + k % 8 * 128 + (chunk ^ k % 8) * 16 + within
+                k / 8 * (1024 * rows.div_ceil(64)) + row / 64 * 1024 + k % 8 * 128 + (chunk ^ (k % 8)) * 16 + within
             }
         }
     }

@@ -204,7 +204,8 @@ impl Forms {
             self.plain(format!("{name}.b32"), &[I32, I32, Amount], B32);
         }
         for (ty, kind, output) in &INTEGERS[2..] {
-            let text = format!("bfe.{ty} %out, %in0, %in1, %in2;");
+            // Position and length are defined from 0 to 255.
+            let text = format!("and.b32 %t0, %in1, 255; and.b32 %t1, %in2, 255; bfe.{ty} %out, %in0, %t0, %t1;");
             self.add(format!("bfe.{ty}"), text, &[*kind, Amount, Amount], *output);
             self.plain(format!("bfind.{ty}"), &[*kind], B32);
             self.plain(format!("bfind.shiftamt.{ty}"), &[*kind], B32);
@@ -216,14 +217,13 @@ impl Forms {
             );
             self.add(format!("bfi.{ty}"), text, &[*kind, *kind, I32], *output);
             for length in [0, 5, 32, 64, 255] {
-                let text = format!("bfi.{ty} %out, %in0, %in1, %in2, {length};");
+                let text = format!("and.b32 %t0, %in2, 255; bfi.{ty} %out, %in0, %in1, %t0, {length};");
                 self.add(format!("bfi.{ty} length {length}"), text, &[*kind, *kind, Amount], *output);
             }
             self.plain(format!("clz.{ty}"), &[*kind], B32);
             self.plain(format!("popc.{ty}"), &[*kind], B32);
             self.plain(format!("brev.{ty}"), &[*kind], *output);
         }
-        self.plain("fns.b32", &[I32, Amount, I32], B32);
         let text = "and.b32 %t0, %in1, 31; sub.s32 %t1, %in2, 16; fns.b32 %out, %in0, %t0, %t1;";
         self.add("fns.b32 near", text, &[I32, Amount, Amount], B32);
         for mode in ["clamp", "wrap"] {

@@ -56,10 +56,16 @@ fn binary32(operation: FloatOperation, modes: FloatModes, a: u64, b: u64) -> u64
     finish32(bits, modes)
 }
 
-/// `.ftz` looks at the value before it is rounded: just under the smallest normal number it becomes zero, even where
-/// rounding would make it normal. Seen on an H200; the ISA does not say.
+/// `.ftz` flushes what is subnormal after rounding to the significand's width with an unbounded exponent: a product just
+/// under the smallest normal number becomes zero even where rounding to the format would make it normal. Seen on an
+/// H200; the ISA does not say.
 fn flush_tiny(value: f64, modes: FloatModes) -> f64 {
-    if modes.flush && value.abs() < MIN_NORMAL32 { 0f64.copysign(value) } else { value }
+    const UP: f64 = (1u64 << 40) as f64;
+    let tiny = |value: f64| {
+        let rounded = encode(value * UP, FloatFormat::F32, modes.rounding, false);
+        f64::from(f32_of(rounded)).abs() < MIN_NORMAL32 * UP
+    };
+    if modes.flush && value.abs() < MIN_NORMAL32 && tiny(value) { 0f64.copysign(value) } else { value }
 }
 
 /// A sum that cancels to zero is -0 when rounding down (IEEE 754, 6.3), unless both terms are +0.

@@ -60,9 +60,12 @@ fn two<const BF16: bool>(operation: FloatOperation, modes: FloatModes, a: u64, b
     finish::<BF16>(round::<BF16>(flush_tiny(value, modes)), modes)
 }
 
-/// `.ftz` looks at the value before it is rounded, as for `f32`.
+/// `.ftz` flushes what is subnormal after rounding with an unbounded exponent, as for `f32`. Only `f16` has it, and only
+/// to nearest.
 fn flush_tiny(value: f32, modes: FloatModes) -> f32 {
-    if modes.flush && value.abs() < MIN_NORMAL16 { 0f32.copysign(value) } else { value }
+    const UP: f32 = 1024.0;
+    let tiny = |value: f32| read::<false>(f16_of(value * UP)).abs() < MIN_NORMAL16 * UP;
+    if modes.flush && value.abs() < MIN_NORMAL16 && tiny(value) { 0f32.copysign(value) } else { value }
 }
 
 /// As for `f32`: NaN loses against a number unless `.NaN`, and -0 is less than +0.

@@ -29,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) warp: u32,
     pub(crate) lanes: LaneMask,
     pub(crate) pc: u32,
+    /// Unique in the node's life.
+    pub(crate) number: u64,
 }
 
 impl Site {

@@ -35,7 +35,7 @@ impl Context<'_> {
     fn matrix_row(&self, address: Address, space: StateSpace, kind: AccessKind, lane: usize) -> Step<(u64, u32, u32)> {
         let value = self.address(address, lane);
         let fail = |problem| access_failure(lane, kind, value, ROW_BYTES, problem);
-        if value % u64::from(ROW_BYTES) != 0 {
+        if !value.is_multiple_of(u64::from(ROW_BYTES)) {
             return Err(fail(AccessProblem::Misaligned { required: ROW_BYTES }));
         }
         let immediate = matches!(address.base, Operand::Immediate(_));

@@ -8,7 +8,9 @@ use crate::mbarrier::{MAX_COUNT, Mbarrier as Object, MbarrierError};
 use crate::memory::{AccessKind, AccessProblem};
 use crate::node::OrderingRules;
 use crate::ordering::{Actor, Knowledge, OrderingError};
+
 use crate::program::{Address, Mbarrier, MbarrierKind, MbarrierPhase, MemoryOrder, Operand, StateSpace};
+use crate::trace::MbarrierChange;
 
 /// Bytes of an mbarrier object.
 const MBARRIER_BYTES: u32 = 8;
@@ -151,6 +153,7 @@ impl Context<'_> {
             (object.expected, object.pending, object.transactions) = (count, count, 0);
             object.first_phase = object.phase;
             (object.initialiser, object.init_epoch, object.init_fenced) = (order.actor, order.epoch(), false);
+            context.machine.mbarrier_changed(context.warp.cta, index, MbarrierChange::Initialised);
             Ok(())
         })?;
         self.effect();
@@ -169,6 +172,7 @@ impl Context<'_> {
             }
             object.valid = false;
             shared.bytes.forget(offset.into(), MBARRIER_BYTES.into());
+            context.machine.mbarrier_changed(cta, index, MbarrierChange::Invalidated);
             Ok(())
         })?;
         self.effect();
@@ -181,6 +185,7 @@ impl Context<'_> {
             let bytes = i64::from(context.operand(bytes, lane) as u32);
             let object = &mut context.machine.cta_mut(cta).shared.mbarriers[index];
             object.add_transactions(sign * bytes).map_err(|error| at_lane(lane, error))?;
+            context.machine.mbarrier_changed(cta, index, MbarrierChange::Transactions { bytes: sign * bytes });
             context.machine.complete_mbarrier(cta, index);
             Ok(())
         })?;
@@ -213,6 +218,8 @@ impl Context<'_> {
             let own = context.machine.ctas.get_mut(context.warp.cta);
             own.orders[context.warp.index as usize].publish(*order, &mut knowledge);
             context.machine.cta_mut(cta).shared.mbarriers[index].arriving = knowledge;
+            let change = MbarrierChange::Arrived { arrivals, expect_bytes: bytes.unwrap_or(0) };
+            context.machine.mbarrier_changed(cta, index, change);
             context.machine.complete_mbarrier(cta, index);
             if let Some(register) = state {
                 context.set(*register, lane, token);
@@ -316,6 +323,7 @@ impl Machine {
         for token in object.waiters.drain(..) {
             self.wakes.push(crate::machine::Wake { token, resume: Resume::Retry });
         }
+        self.mbarrier_changed(cta, index, MbarrierChange::PhaseCompleted);
     }
 
     /// An asynchronous operation completes bytes on an mbarrier; returns the phase in which it did.
@@ -329,6 +337,7 @@ impl Machine {
         let object = &mut self.ctas.get_mut(cta).shared.mbarriers[index];
         object.add_transactions(-i64::from(bytes))?;
         let at = (object.actor, object.phase);
+        self.mbarrier_changed(cta, index, MbarrierChange::Transactions { bytes: -i64::from(bytes) });
         self.complete_mbarrier(cta, index);
         Ok(at)
     }
@@ -344,6 +353,7 @@ impl Machine {
         let object = &mut self.ctas.get_mut(cta).shared.mbarriers[index];
         object.arrive(1)?;
         object.arriving.join_execution(knowledge);
+        self.mbarrier_changed(cta, index, MbarrierChange::Arrived { arrivals: 1, expect_bytes: 0 });
         self.complete_mbarrier(cta, index);
         Ok(())
     }

@@ -80,6 +80,7 @@ impl Context<'_> {
         let kernel: &Kernel = &launch.kernel;
         let end = kernel.instructions.len() as u32;
         let gpu = launch.gpu as usize;
+        let observed = machine.observer.is_some();
         for _ in 0..budget {
             let group = &warp.fragments[fragment];
             let (pc, all) = (group.pc, group.lanes);
@@ -94,6 +95,9 @@ impl Context<'_> {
             let counters = &mut machine.counters[gpu];
             counters.warp_instructions += 1;
             if pc >= end {
+                if observed {
+                    machine.tell_instruction(warp, pc, all);
+                }
                 let mut context = Context { warp, machine, launch: &launch, fragment, pc: end, lanes: all, released };
                 context.exit().map_err(|failure| context.fault(*failure))?;
                 return Ok(Burst::Stopped);
@@ -104,6 +108,9 @@ impl Context<'_> {
                 None => all,
             };
             counters.lane_instructions += u64::from(lanes.count_ones());
+            if observed {
+                machine.tell_instruction(warp, pc, lanes);
+            }
             if let Operation::Scalar(scalar) = &instruction.operation {
                 if lanes != 0 {
                     let shared_base = warp.shared_base;
@@ -120,6 +127,9 @@ impl Context<'_> {
                 Ok(Flow::Jumped) => {}
                 Ok(Flow::Suspended) => {
                     debug_assert!(matches!(warp.fragments[fragment].state, FragmentState::Waiting(_)));
+                    if observed {
+                        machine.tell_wait_begins(warp, fragment);
+                    }
                     return Ok(Burst::Stopped);
                 }
                 Ok(Flow::Gone) => return Ok(Burst::Stopped),

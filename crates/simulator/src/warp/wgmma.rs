@@ -13,7 +13,7 @@ use crate::fragment::ROWS;
 use crate::memory::AccessKind;
 use crate::ordering::AsyncReader;
 use crate::program::{Operand, PredicateSource, Register, WARP_LANES, Wgmma, WgmmaMma, WgmmaOperand};
-use crate::wgmma::{WarpProduct, decode};
+use crate::wgmma::{OperandA, WarpProduct, decode};
 
 /// The largest K.
 const MOST_K: usize = 32;
@@ -108,13 +108,13 @@ impl Context<'_> {
         };
         let a = match &mma.a {
             WgmmaOperand::Descriptor(descriptor) => {
-                Ok((decode(self.uniform(*descriptor, "a-desc")?).map_err(WgmmaError::from)?, mma.a_field))
+                OperandA::Shared(decode(self.uniform(*descriptor, "a-desc")?).map_err(WgmmaError::from)?, mma.a_field)
             }
             WgmmaOperand::Registers(registers) => {
                 self.check_a_registers(registers)?;
                 let mut values = Box::new([0.0; ROWS * MOST_K]);
                 self.fragment_a(mma.a_field.format, registers, mma.k as usize, &mut values[..]);
-                Err((values, mma.a_field.negate))
+                OperandA::Registers { values, negate: mma.a_field.negate }
             }
         };
         let formats = (mma.accumulator, mma.saturate);

@@ -5,4 +5,4 @@ mod multiply;
 
 pub use descriptor::WgmmaDescriptorError;
 pub(crate) use descriptor::decode;
-pub(crate) use multiply::{WarpProduct, WgmmaScratch};
+pub(crate) use multiply::{OperandA, WarpProduct, WgmmaScratch};

@@ -17,6 +17,14 @@ const MOST_K: usize = 32;
 /// The largest N.
 const MOST_N: usize = 256;
 
+/// A as the instruction names it.
+pub(crate) enum OperandA {
+    /// In shared memory.
+    Shared(MatrixDescriptor, OperandField),
+    /// The warp's rows, decoded from registers; negated if the instruction says so.
+    Registers { values: Box<[f64; ROWS * MOST_K]>, negate: bool },
+}
+
 /// Where a warp's rows of A come from.
 #[derive(Debug)]
 enum SourceA {
@@ -54,27 +62,27 @@ pub(crate) struct WarpProduct {
 }
 
 impl WarpProduct {
-    /// `a` is a descriptor with its field, or the values of the warp's rows.
+    /// `b` is B's descriptor and what the instruction says of it.
     pub(crate) fn new(
         (n, k): (u32, u32),
         (accumulator, saturate): (AccumulatorFormat, bool),
         warp_in_group: u32,
-        a: Result<(MatrixDescriptor, OperandField), (Box<[f64; ROWS * MOST_K]>, bool)>,
+        a: OperandA,
         b: (MatrixDescriptor, OperandField),
         accumulate: bool,
     ) -> Result<Self, OperandError> {
         let mut negate_a = false;
         let a = match a {
-            Err((values, negate)) => {
+            OperandA::Registers { values, negate } => {
                 negate_a = negate;
                 SourceA::Values(values)
             }
-            Ok((mut descriptor, field)) if field.major == Major::K => {
+            OperandA::Shared(mut descriptor, field) if field.major == Major::K => {
                 // Rows are 8 to a stride, so that the warp's own can be addressed alone.
                 descriptor.start_address += 2 * warp_in_group * descriptor.stride_byte_offset;
                 SourceA::Shared { operand: SharedOperand::new(descriptor, field, ROWS as u32, k)?, first_row: 0 }
             }
-            Ok((descriptor, field)) => SourceA::Shared {
+            OperandA::Shared(descriptor, field) => SourceA::Shared {
                 operand: SharedOperand::new(descriptor, field, GROUP_ROWS, k)?,
                 first_row: warp_in_group as usize * ROWS,
             },
@@ -127,7 +135,8 @@ impl WarpProduct {
 
     /// Four lanes hold a row: two neighbouring columns of every eight each.
     fn add_row(&self, row: usize, sums: &[f64], accumulators: &mut [[u32; WARP_LANES]]) {
-        for lane in 4 * (row % 8)..4 * (row % 8) + 4 {
+        for member in 0..4 {
+            let lane = 4 * (row % 8) + member;
             for pair in 0..sums.len() / 8 {
                 let element = 4 * pair + 2 * (row / 8);
                 let (_, column) = place_in_d(lane, element);
