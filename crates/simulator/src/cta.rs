@@ -8,6 +8,7 @@ use crate::launch::Launch;
 use crate::mbarrier::Mbarrier;
 use crate::memory::{AccessProblem, PagedBytes};
 use crate::named_barrier::{BARRIERS, BarrierResult, NamedBarrier};
+use crate::node::OrderingRules;
 use crate::ordering::{Knowledge, SharedShadow, WarpOrder};
 use crate::program::LaneMask;
 use crate::shared::{SharedReadError, SharedReader};
@@ -136,10 +137,11 @@ impl Cta {
         cluster: u32,
         rank: u32,
         now: u64,
+        rules: OrderingRules,
     ) -> Self {
         let threads = launch.threads();
         let warps = threads.div_ceil(32);
-        let orders = (0..warps).map(|warp| WarpOrder::new(rank * warps + warp, now)).collect();
+        let orders = (0..warps).map(|warp| WarpOrder::new(rank * warps + warp, now, rules)).collect();
         let lanes_of = |warp: u32| match threads - warp * 32 {
             lanes @ 0..32 => (1 << lanes) - 1,
             _ => u32::MAX,

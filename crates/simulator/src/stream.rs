@@ -174,7 +174,8 @@ impl Node {
             state.shared_bytes += shared;
             machine.next_cta += 1;
             let (uid, now) = (machine.next_cta, machine.now);
-            let mut cta = Cta::new(launch.clone(), uid, key.0, sm as u32, cta_index, cluster, rank, now);
+            let rules = machine.config.rules;
+            let mut cta = Cta::new(launch.clone(), uid, key.0, sm as u32, cta_index, cluster, rank, now, rules);
             cta.orders.iter_mut().for_each(|order| order.known.foreign = known.clone());
             let lives = cta.warp_live.clone();
             let slot = machine.ctas.insert(Box::new(cta));

@@ -13,7 +13,13 @@ const WARP_BYTES: u64 = 8 << 20;
 
 /// Whether every kernel came to its end, and not to an error. Parameters are a buffer, a multicast address, and a tensor map.
 pub fn execute(text: &str, module: &Module, random: &mut Random) -> bool {
-    let config = NodeConfig { gpus: 2, sms_per_gpu: 2, seed: random.next(), memory_bytes_per_gpu: 256 << 20 };
+    let config = NodeConfig {
+        gpus: 2,
+        sms_per_gpu: 2,
+        seed: random.next(),
+        memory_bytes_per_gpu: 256 << 20,
+        ..NodeConfig::default()
+    };
     let mut node = Node::new(config);
     node.set_spin_limit(INSTRUCTIONS / 4);
     node.set_instruction_limit(INSTRUCTIONS);

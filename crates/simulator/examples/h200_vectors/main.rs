@@ -36,7 +36,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut operands = Vec::new();
     let mut expected = Vec::new();
     let mut entries = Vec::new();
-    let mut node = Node::new(NodeConfig { gpus: 1, sms_per_gpu: 8, seed: 1, memory_bytes_per_gpu: 1 << 30 });
+    let mut node = Node::new(NodeConfig {
+        gpus: 1,
+        sms_per_gpu: 8,
+        seed: 1,
+        memory_bytes_per_gpu: 1 << 30,
+        ..NodeConfig::default()
+    });
     let module = node.load_module(&text).map_err(|error| error.diagnostic())?;
     for (index, form) in forms.iter().enumerate() {
         let columns = sets.entry(form.inputs.clone()).or_insert_with(|| {

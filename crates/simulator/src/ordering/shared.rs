@@ -23,6 +23,9 @@ enum Kind {
     Epoch,
     /// The same by a strong (atomic, volatile, relaxed...) access, which races with nothing.
     Strong,
+    /// A write by `tcgen05.alloc`, which keeps the order of accesses to one address without a proxy fence (PTX ISA,
+    /// tcgen05 asynchronous operations).
+    Allocation,
     /// A `cp.async` of a warp that nobody has waited for.
     Copying,
     /// Several unordered readers: `value` indexes the read sets.
@@ -37,6 +40,10 @@ enum Kind {
     Warpgroup,
     /// A read by a bulk store that nobody has waited for.
     BulkPending,
+}
+
+fn is_weak_write(kind: Kind) -> bool {
+    matches!(kind, Kind::Epoch | Kind::Allocation)
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,6 +69,17 @@ struct AsyncCell {
 struct Page {
     generic: Option<Box<[GenericCell; GENERIC_CELLS]>>,
     asynchronous: Option<Box<[AsyncCell; ASYNC_CELLS]>>,
+}
+
+/// How a generic write may race.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteSort {
+    /// Atomic, volatile, relaxed...: races with nothing.
+    Strong,
+    /// Races with every access that it is not ordered with.
+    Weak,
+    /// Weak, of the value that is there, where the rules let it race with such accesses.
+    Unchanged,
 }
 
 /// Who reads through the async proxy.
@@ -132,7 +150,7 @@ impl SharedShadow {
         if stamp.kind == Kind::Copying {
             return Err(OrderingError::CopyInFlight { offset, issuer: self.actor(stamp.actor) });
         }
-        if stamp.kind == Kind::Epoch && order.known.generic.get(stamp.actor.into()) < stamp.value {
+        if is_weak_write(stamp.kind) && order.known.generic.get(stamp.actor.into()) < stamp.value {
             return Err(OrderingError::UnsynchronisedWrite { offset, writer: self.actor(stamp.actor) });
         }
         Ok(())
@@ -175,29 +193,33 @@ impl SharedShadow {
                 at = (at | 3) + 1;
                 continue;
             }
-            let epoch = order.epoch();
-            let mine = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: epoch };
+            let mine = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: order.epoch() };
             let cell = self.generic_cell(page_index, index);
-            if cell.write.kind == Kind::Copying || cell.write.kind == Kind::Epoch && cell.write.actor != mine.actor {
+            if cell.write.kind == Kind::Copying || is_weak_write(cell.write.kind) && cell.write.actor != mine.actor {
                 self.check_generic_write(cell.write, at, order)?;
             }
-            match cell.read.kind {
-                Kind::Epoch if cell.read.actor != mine.actor => {
-                    if order.known.generic.get(cell.read.actor.into()) >= cell.read.value {
-                        self.set_read(page_index, index, mine);
-                    } else {
-                        let set = self.new_set();
-                        self.read_sets[set as usize].raise(cell.read.actor.into(), cell.read.value);
-                        self.read_sets[set as usize].raise(order.actor, epoch);
-                        self.set_read(page_index, index, Stamp { kind: Kind::Set, actor: 0, value: set });
-                    }
-                }
-                Kind::Set => self.read_sets[cell.read.value as usize].raise(order.actor, epoch),
-                _ => self.set_read(page_index, index, mine),
-            }
+            self.note_read(page_index, index, cell.read, mine, order);
             at = (at | 3) + 1;
         }
         Ok(())
+    }
+
+    #[inline]
+    fn note_read(&mut self, page: usize, index: usize, earlier: Stamp, mine: Stamp, order: &WarpOrder) {
+        match earlier.kind {
+            Kind::Epoch if earlier.actor != mine.actor => {
+                if order.known.generic.get(earlier.actor.into()) >= earlier.value {
+                    self.set_read(page, index, mine);
+                } else {
+                    let set = self.new_set();
+                    self.read_sets[set as usize].raise(earlier.actor.into(), earlier.value);
+                    self.read_sets[set as usize].raise(order.actor, mine.value);
+                    self.set_read(page, index, Stamp { kind: Kind::Set, actor: 0, value: set });
+                }
+            }
+            Kind::Set => self.read_sets[earlier.value as usize].raise(order.actor, mine.value),
+            _ => self.set_read(page, index, mine),
+        }
     }
 
     /// A generic store, or atomic, of one lane.
@@ -206,10 +228,10 @@ impl SharedShadow {
         &mut self,
         offset: u32,
         bytes: u32,
-        strong: bool,
+        sort: WriteSort,
         order: &WarpOrder,
     ) -> Result<(), OrderingError> {
-        let kind = if strong { Kind::Strong } else { Kind::Epoch };
+        let kind = if sort == WriteSort::Strong { Kind::Strong } else { Kind::Epoch };
         let mine = Stamp { kind, actor: order.actor as u16, value: order.epoch() };
         let (mut at, end) = (offset, offset + bytes);
         while at < end {
@@ -222,9 +244,17 @@ impl SharedShadow {
             }
             let index = (within >> GENERIC_SHIFT) as usize;
             let cell = self.generic_cell(page_index, index);
-            if !strong {
-                self.check_generic_write(cell.write, at, order)?;
-                self.check_generic_read(cell.read, at, order)?;
+            if sort != WriteSort::Strong {
+                let ordered = self
+                    .check_generic_write(cell.write, at, order)
+                    .and_then(|()| self.check_generic_read(cell.read, at, order));
+                if ordered.is_err() && sort == WriteSort::Unchanged && cell.write.kind != Kind::Copying {
+                    // Nobody can tell this write from a read, except by overwriting what it may write yet.
+                    self.note_read(page_index, index, cell.read, mine, order);
+                    at = (at | 3) + 1;
+                    continue;
+                }
+                ordered?;
             }
             if cell.read.kind == Kind::Set {
                 self.recycle(cell.read.value);
@@ -236,9 +266,16 @@ impl SharedShadow {
         Ok(())
     }
 
+    /// `tcgen05.alloc` writes an address.
+    pub(crate) fn allocation(&mut self, offset: u32, bytes: u32, order: &WarpOrder) -> Result<(), OrderingError> {
+        self.store(offset, bytes, WriteSort::Weak, order)?;
+        self.restamp(offset, bytes, |stamp| stamp.kind = Kind::Allocation);
+        Ok(())
+    }
+
     /// A `cp.async` writes these bytes from now on.
     pub(crate) fn begin_copy(&mut self, offset: u32, bytes: u32, order: &WarpOrder) -> Result<(), OrderingError> {
-        self.store(offset, bytes, false, order)?;
+        self.store(offset, bytes, WriteSort::Weak, order)?;
         self.restamp(offset, bytes, |stamp| *stamp = Stamp { kind: Kind::Copying, actor: stamp.actor, value: 0 });
         Ok(())
     }
@@ -292,13 +329,13 @@ impl SharedShadow {
             if write.kind == Kind::Copying {
                 return self.check_generic_write(write, at, order);
             }
-            if !matches!(write.kind, Kind::Epoch | Kind::Strong) {
+            if !matches!(write.kind, Kind::Epoch | Kind::Strong | Kind::Allocation) {
                 return Ok(());
             }
             if order.known.generic.get(write.actor.into()) < write.value {
                 return Err(OrderingError::UnsynchronisedWrite { offset: at, writer: self.actor(write.actor) });
             }
-            if order.known.proxied.get(write.actor.into()) < write.value {
+            if write.kind != Kind::Allocation && order.known.proxied.get(write.actor.into()) < write.value {
                 return Err(OrderingError::MissingProxyFence { offset: at, writer: self.actor(write.actor) });
             }
             Ok(())

@@ -6,7 +6,8 @@ use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
 use crate::memory::{AccessKind, AccessProblem, GenericTarget, Place, decode_generic};
-use crate::ordering::{AccessSort, is_acquire, is_release};
+use crate::node::OrderingRules;
+use crate::ordering::{AccessSort, WriteSort, is_acquire, is_release};
 use crate::program::{ElementType, Load, MemoryOrder, Operand, Scope, StateSpace, Store, WARP_LANES};
 
 /// Where one lane's access goes.
@@ -216,6 +217,52 @@ impl Context<'_> {
         strong: bool,
         lane: usize,
     ) -> Step<()> {
+        let sort = if strong { WriteSort::Strong } else { WriteSort::Weak };
+        self.check_shared_sort(cta, offset, address, bytes, kind, sort, lane)
+    }
+
+    /// The same for a store, whose values the rules may let race.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    fn check_shared_store(
+        &mut self,
+        cta: u32,
+        offset: u32,
+        address: u64,
+        element: u32,
+        values: &[u64],
+        strong: bool,
+        lane: usize,
+    ) -> Step<()> {
+        let bytes = element * values.len() as u32;
+        let unchanged = !strong && self.machine.config.rules == OrderingRules::Practised && {
+            let memory = &self.machine.cta(cta).shared;
+            let ones = u64::MAX >> (64 - 8 * element);
+            offset.checked_add(bytes).is_some_and(|end| end <= memory.limit)
+                && (offset..).step_by(element as usize).zip(values).all(|(at, &value)| {
+                    memory.bytes.load(at.into(), element).is_some_and(|present| present == value & ones)
+                })
+        };
+        let sort = match (strong, unchanged) {
+            (true, _) => WriteSort::Strong,
+            (false, true) => WriteSort::Unchanged,
+            (false, false) => WriteSort::Weak,
+        };
+        self.check_shared_sort(cta, offset, address, bytes, AccessKind::Store, sort, lane)
+    }
+
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    fn check_shared_sort(
+        &mut self,
+        cta: u32,
+        offset: u32,
+        address: u64,
+        bytes: u32,
+        kind: AccessKind,
+        sort: WriteSort,
+        lane: usize,
+    ) -> Step<()> {
         let fail = |problem| access_failure(lane, kind, address, bytes, problem);
         self.machine.check_shared(cta, offset, bytes).map_err(fail)?;
         let own = self.warp.cta;
@@ -225,9 +272,9 @@ impl Context<'_> {
             cta.shared.check_plain(offset, bytes).map_err(fail)?;
             let (shadow, order) = (&mut cta.shared.shadow, &cta.orders[index]);
             if kind == AccessKind::Load {
-                shadow.load(offset, bytes, strong, order)
+                shadow.load(offset, bytes, sort == WriteSort::Strong, order)
             } else {
-                shadow.store(offset, bytes, strong, order)
+                shadow.store(offset, bytes, sort, order)
             }
         } else {
             // Two CTAs are needed at once: take the executing one's clocks out for a moment.
@@ -236,9 +283,9 @@ impl Context<'_> {
             let plain = target.shared.check_plain(offset, bytes);
             let (shadow, order) = (&mut target.shared.shadow, &orders[index]);
             let checked = if kind == AccessKind::Load {
-                shadow.load(offset, bytes, strong, order)
+                shadow.load(offset, bytes, sort == WriteSort::Strong, order)
             } else {
-                shadow.store(offset, bytes, strong, order)
+                shadow.store(offset, bytes, sort, order)
             };
             self.machine.ctas.get_mut(own).orders = orders;
             plain.map_err(fail)?;
@@ -341,7 +388,7 @@ impl Context<'_> {
                 Target::Shared { cta, offset } => {
                     local = false;
                     let strong = is_strong(store.order);
-                    self.check_shared_access(cta, offset, address, bytes, AccessKind::Store, strong, lane)?;
+                    self.check_shared_store(cta, offset, address, element, values, strong, lane)?;
                     if is_release(store.order) {
                         self.release_shared(cta, offset, store.order);
                     }

@@ -6,6 +6,7 @@ use crate::fault::{FaultCause, access_failure, at_lane};
 use crate::machine::Machine;
 use crate::mbarrier::{MAX_COUNT, Mbarrier as Object, MbarrierError};
 use crate::memory::{AccessKind, AccessProblem};
+use crate::node::OrderingRules;
 use crate::ordering::{Actor, Knowledge, OrderingError};
 
 use crate::program::{Address, Mbarrier, MbarrierKind, MbarrierPhase, MemoryOrder, Operand, StateSpace};
@@ -69,7 +70,9 @@ impl Context<'_> {
         let index = self.machine.valid_mbarrier(cta, offset).map_err(|error| at_lane(lane, error))?;
         self.check_init_ordered(cta, index).map_err(|error| at_lane(lane, error))?;
         let object = &self.machine.cta(cta).shared.mbarriers[index];
-        if !object.init_fenced {
+        // Fenced or not, the initialisation is ordered before this; the rules differ on whether that is enough.
+        let own = cta == self.warp.cta && self.machine.config.rules == OrderingRules::Practised;
+        if !object.init_fenced && !own {
             let writer = actor(object, self.machine.cta(self.warp.cta).warps());
             return Err(at_lane(lane, OrderingError::MbarrierInitNotFenced { offset, writer }));
         }

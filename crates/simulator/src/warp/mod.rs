@@ -25,7 +25,7 @@ pub(crate) use step::{Burst, Context};
 
 use crate::launch::Launch;
 use crate::memory::shared_address;
-use crate::program::{LaneMask, Register, Registers, WARP_LANES};
+use crate::program::{LaneMask, Registers, WARP_LANES};
 use fragment::Convergence;
 
 /// Names one suspension of one lane group; a later suspension of the same group has another number.
@@ -49,15 +49,6 @@ pub(crate) enum Resume {
     TimedOut,
 }
 
-/// A `tcgen05.ld` that has not been waited for.
-#[derive(Debug, Default)]
-pub(crate) struct PendingLoad {
-    /// Destination registers.
-    pub(crate) registers: Vec<Register>,
-    /// Values, per register and lane.
-    pub(crate) values: Vec<[u32; WARP_LANES]>,
-}
-
 /// One resident warp.
 #[derive(Debug)]
 pub(crate) struct Warp {
@@ -79,9 +70,8 @@ pub(crate) struct Warp {
     pub(crate) wgmma: wgmma::WgmmaState,
     /// `cp.async` not waited for.
     copies: async_copy::PendingCopies,
-    pub(crate) pending_loads: Vec<PendingLoad>,
-    /// Buffers of finished `tcgen05.ld`, for the next ones.
-    pub(crate) spare_loads: Vec<PendingLoad>,
+    /// Buffer of `tcgen05.ld`.
+    pub(crate) loaded: Vec<[u32; WARP_LANES]>,
 }
 
 impl Warp {
@@ -100,8 +90,7 @@ impl Warp {
             loose: false,
             wgmma: wgmma::WgmmaState::default(),
             copies: async_copy::PendingCopies::default(),
-            pending_loads: Vec::new(),
-            spare_loads: Vec::new(),
+            loaded: Vec::new(),
             launch,
         }
     }

@@ -15,8 +15,6 @@ use crate::program::{
 use crate::tcgen05::{Footprint, Mma, MmaOperandA, MmaRequest, RegisterTransfer, SharedCopy};
 use crate::tensor_memory::TensorMemory;
 
-/// What registers hold between a `tcgen05.ld` and its `wait::ld`: a pattern that shows up in results.
-pub(super) const POISON: u64 = 0xffc0_dead;
 /// Bytes of the address that `alloc` writes.
 const ADDRESS_BYTES: u32 = 4;
 
@@ -66,7 +64,8 @@ impl Context<'_> {
                 if !self.align()? {
                     return Ok(Flow::Suspended);
                 }
-                self.deliver_loads();
+                let order = self.order_mut();
+                order.loads_waited = order.loads_issued;
                 Ok(Flow::Next)
             }
             Tcgen05::WaitStore => {
@@ -169,8 +168,10 @@ impl Context<'_> {
         if offset % ADDRESS_BYTES != 0 {
             return Err(fail(value, AccessProblem::Misaligned { required: ADDRESS_BYTES }));
         }
-        // Ordered like a generic access of the same thread (PTX ISA, tcgen05 asynchronous operations).
-        self.check_shared_access(cta, offset, value, ADDRESS_BYTES, AccessKind::AllocationResult, false, lane)?;
+        self.machine.check_shared(cta, offset, ADDRESS_BYTES).map_err(|problem| fail(value, problem))?;
+        self.machine.cta(cta).shared.check_plain(offset, ADDRESS_BYTES).map_err(|problem| fail(value, problem))?;
+        self.with_shadow(cta, |shared, order| shared.shadow.allocation(offset, ADDRESS_BYTES, order))
+            .map_err(|error| at_lane(lane, error))?;
         self.machine.cta_mut(cta).shared.bytes.store(offset.into(), ADDRESS_BYTES, base.into());
         self.effect();
         Ok(Flow::Next)
@@ -423,37 +424,23 @@ impl Context<'_> {
         }
         let transfers = halves(self.transfer(form, address)?, half_offset);
         self.order_mut().loads_issued += 1;
-        let mut pending = self.warp.spare_loads.pop().unwrap_or_default();
-        pending.registers.clear();
-        pending.registers.extend_from_slice(destinations);
-        pending.values.clear();
-        pending.values.resize(destinations.len(), [0; WARP_LANES]);
+        let mut values = std::mem::take(&mut self.warp.loaded);
+        values.clear();
+        values.resize(destinations.len(), [0; WARP_LANES]);
         self.with_tensor(self.warp.cta, |tensor, issuer, owner| {
             for transfer in transfers.into_iter().flatten() {
                 tensor.shadow.load(&transfer.footprint()?, issuer)?;
-                transfer.load(&tensor.memory, owner, &mut pending.values)?;
+                transfer.load(&tensor.memory, owner, &mut values)?;
             }
             Ok(())
         })?;
-        for register in destinations {
-            self.warp.registers.values[register.0 as usize] = [POISON; WARP_LANES];
+        // Whoever reads a register sees the loaded value, waited for or not (PTX ISA, tcgen05 register dependencies, same
+        // thread). What `wait::ld` is for, reuse of the memory, is followed by the shadow.
+        for (register, values) in destinations.iter().zip(&values) {
+            self.warp.registers.values[register.0 as usize] = values.map(u64::from);
         }
-        self.warp.pending_loads.push(pending);
+        self.warp.loaded = values;
         Ok(Flow::Next)
-    }
-
-    fn deliver_loads(&mut self) {
-        let order = self.order_mut();
-        order.loads_waited = order.loads_issued;
-        for pending in self.warp.pending_loads.drain(..) {
-            for (register, values) in pending.registers.iter().zip(&pending.values) {
-                let slot = &mut self.warp.registers.values[register.0 as usize];
-                for (lane, &value) in values.iter().enumerate() {
-                    slot[lane] = value.into();
-                }
-            }
-            self.warp.spare_loads.push(pending);
-        }
     }
 
     fn tensor_store(

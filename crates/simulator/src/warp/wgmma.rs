@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 
 use super::step::{Flow, Step};
-use super::tensor::POISON;
 use super::{Context, Wait};
 use crate::engines::{GROUP_WARPS, TensorOperation, TensorWork};
 use crate::fault::{WgmmaError, access_failure};
@@ -44,6 +43,9 @@ pub(crate) struct WgmmaState {
     flights: Vec<Flight>,
     spare: Vec<Vec<Register>>,
 }
+
+/// What accumulators hold until the product is waited for: a pattern that shows up in results.
+const POISON: u64 = 0xffc0_dead;
 
 impl Context<'_> {
     pub(super) fn wgmma(&mut self, wgmma: &Wgmma) -> Step {

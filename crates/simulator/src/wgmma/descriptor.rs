@@ -42,16 +42,17 @@ pub(crate) fn decode(descriptor: u64) -> Result<MatrixDescriptor, WgmmaDescripto
             return Err(WgmmaDescriptorError::Reserved { descriptor, first, end, value });
         }
     }
-    let value = field(49, 52);
-    if value != 0 {
-        return Err(WgmmaDescriptorError::BaseOffset { descriptor, value });
-    }
     let swizzle = match field(62, 64) {
         0 => Swizzle::None,
         1 => Swizzle::Span128,
         2 => Swizzle::Span64,
         _ => Swizzle::Span32,
     };
+    // The field means nothing where no pattern repeats (PTX ISA, wgmma matrix descriptor).
+    let value = field(49, 52);
+    if value != 0 && swizzle != Swizzle::None {
+        return Err(WgmmaDescriptorError::BaseOffset { descriptor, value });
+    }
     Ok(MatrixDescriptor {
         start_address: (field(0, 14) as u32) << 4,
         leading_byte_offset: (field(16, 30) as u32) << 4,
@@ -86,7 +87,8 @@ mod tests {
             assert!(matches!(decode(1 << bit), Err(WgmmaDescriptorError::Reserved { .. })), "bit {bit}");
         }
         for bit in 49..52 {
-            assert!(matches!(decode(1 << bit), Err(WgmmaDescriptorError::BaseOffset { .. })), "bit {bit}");
+            assert!(matches!(decode(1 << 62 | 1 << bit), Err(WgmmaDescriptorError::BaseOffset { .. })), "bit {bit}");
+            assert!(decode(1 << bit).is_ok(), "bit {bit}");
         }
     }
 }
