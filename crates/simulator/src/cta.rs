@@ -3,11 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::engines::{BulkThread, TensorPipe};
+use crate::engines::{BulkThread, TensorPipe, WgmmaPipe};
 use crate::launch::Launch;
 use crate::mbarrier::Mbarrier;
 use crate::memory::{AccessProblem, PagedBytes};
 use crate::named_barrier::{BARRIERS, BarrierResult, NamedBarrier};
+use crate::node::OrderingRules;
 use crate::ordering::{Knowledge, SharedShadow, WarpOrder};
 use crate::program::LaneMask;
 use crate::shared::{SharedReadError, SharedReader};
@@ -103,6 +104,8 @@ pub(crate) struct Cta {
     /// Lane groups in `cp.async.bulk.wait_group`.
     pub(crate) bulk_waiters: Vec<WaitToken>,
     pub(crate) pipes: Vec<TensorPipe>,
+    /// Warpgroup products, by warp.
+    pub(crate) wgmma: Vec<WgmmaPipe>,
     /// The `cta_group` of its tcgen05 instructions; 0 before the first.
     pub(crate) cta_group: u8,
     pub(crate) permit_relinquished: bool,
@@ -134,10 +137,11 @@ impl Cta {
         cluster: u32,
         rank: u32,
         now: u64,
+        rules: OrderingRules,
     ) -> Self {
         let threads = launch.threads();
         let warps = threads.div_ceil(32);
-        let orders = (0..warps).map(|warp| WarpOrder::new(rank * warps + warp, now)).collect();
+        let orders = (0..warps).map(|warp| WarpOrder::new(rank * warps + warp, now, rules)).collect();
         let lanes_of = |warp: u32| match threads - warp * 32 {
             lanes @ 0..32 => (1 << lanes) - 1,
             _ => u32::MAX,
@@ -160,6 +164,7 @@ impl Cta {
             bulk: Vec::new(),
             bulk_waiters: Vec::new(),
             pipes: Vec::new(),
+            wgmma: std::iter::repeat_with(WgmmaPipe::default).take(warps as usize).collect(),
             cta_group: 0,
             permit_relinquished: false,
             pair_request: None,

@@ -111,6 +111,11 @@ pub enum WaitReason {
         /// Groups that may stay pending.
         pending: u32,
     },
+    /// Warpgroup products, of which one may not have been issued by all four warps.
+    WgmmaGroup {
+        /// Groups that may stay pending.
+        pending: u32,
+    },
     /// Lanes parked until their siblings arrive.
     Reconvergence {
         /// Lanes that have not come.
@@ -144,6 +149,10 @@ impl fmt::Display for WaitReason {
             Self::BulkGroup { pending } => {
                 write!(f, "waits until at most {pending} of its bulk groups are pending")
             }
+            Self::WgmmaGroup { pending } => write!(
+                f,
+                "waits until at most {pending} of its wgmma groups are pending: all four warps of the warpgroup must issue the same wgmma.mma_async"
+            ),
             Self::Reconvergence { missing } => write!(f, "waits for lanes {missing:#010x} to come here"),
             Self::Time => f.write_str("waits for time to pass"),
         }

@@ -11,9 +11,10 @@ use crate::node::GpuId;
 use crate::ordering::OrderingError;
 use crate::program::{Kernel, LaneMask};
 use crate::shared::SharedReadError;
-use crate::tcgen05::{CopyError, MmaError, RegisterTransferError};
+use crate::tcgen05::{CopyError, MmaError, OperandError, RegisterTransferError};
 use crate::tensor_map::TensorMapError;
 use crate::tensor_memory::TensorMemoryError;
+use crate::wgmma::WgmmaDescriptorError;
 
 /// Why a run ended.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -147,6 +148,17 @@ pub enum FaultCause {
     /// tcgen05 rules that concern the CTA.
     #[error(transparent)]
     Tcgen05(#[from] Tcgen05Error),
+    /// wgmma rules.
+    #[error(transparent)]
+    Wgmma(#[from] WgmmaError),
+    /// `cp.async` whose source is longer than the copy.
+    #[error("cp.async: the source size {source_bytes} exceeds the size {bytes} of the copy")]
+    CopySourceSize {
+        /// Given.
+        source_bytes: u32,
+        /// Bytes of the copy.
+        bytes: u32,
+    },
     /// `trap`.
     #[error("trap")]
     Trap,
@@ -172,6 +184,12 @@ pub enum FaultCause {
     )]
     Spinning {
         /// Instructions allowed between changes.
+        limit: u64,
+    },
+    /// The limit that [`crate::Node::set_instruction_limit`] set.
+    #[error("the node has executed more than {limit} instructions, the limit that Node::set_instruction_limit gave it")]
+    InstructionLimit {
+        /// Instructions allowed.
         limit: u64,
     },
     /// `cp.async.bulk` left behind.
@@ -205,6 +223,12 @@ pub enum ConvergenceError {
     NotAligned {
         /// Executing lanes.
         lanes: LaneMask,
+        /// Lanes that have not exited.
+        live: LaneMask,
+    },
+    /// An instruction of a whole warp after some lanes have exited, or in a CTA whose last warp is not full.
+    #[error("this instruction needs all 32 lanes of the warp, but only lanes {live:#010x} are live")]
+    NotAWholeWarp {
         /// Lanes that have not exited.
         live: LaneMask,
     },
@@ -317,6 +341,41 @@ pub enum Tcgen05Error {
         earlier: u8,
         /// This use.
         given: u8,
+    },
+}
+
+/// Rules of `wgmma`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WgmmaError {
+    /// The last warps of the CTA are no warpgroup.
+    #[error("wgmma needs a warpgroup of four warps, the first a multiple of four; warp {warp} of {warps} is in none")]
+    NoWarpgroup {
+        /// The executing warp.
+        warp: u32,
+        /// Warps of the CTA.
+        warps: u32,
+    },
+    /// A matrix descriptor.
+    #[error(transparent)]
+    Descriptor(#[from] WgmmaDescriptorError),
+    /// A matrix that the tensor core cannot read.
+    #[error(transparent)]
+    Operand(#[from] OperandError),
+    /// `scale-d` not uniform.
+    #[error("wgmma.mma_async: scale-d must be the same in all lanes")]
+    ScaleDiffers,
+    /// No fence.
+    #[error(
+        "wgmma.fence is missing: it must stand before the first wgmma.mma_async, and between any access to the registers of A or D and the wgmma.mma_async that uses them"
+    )]
+    MissingFence,
+    /// Registers of an earlier operation.
+    #[error(
+        "wgmma.mma_async uses registers of {operand} that are accumulators of another one in flight: wgmma.wait_group is missing"
+    )]
+    RegistersInFlight {
+        /// Which operand.
+        operand: &'static str,
     },
 }
 

@@ -199,4 +199,10 @@ impl Node {
     pub fn set_spin_limit(&mut self, instructions: u64) {
         self.spin_limit = instructions;
     }
+
+    /// Warp instructions after which the run ends with [`crate::FaultCause::InstructionLimit`], whatever they do; none by
+    /// default.
+    pub fn set_instruction_limit(&mut self, instructions: u64) {
+        self.instruction_limit = instructions;
+    }
 }

@@ -9,6 +9,7 @@ mod deadlock;
 mod decode;
 mod engines;
 mod fault;
+mod fragment;
 mod host_calls;
 mod launch;
 mod machine;
@@ -29,10 +30,12 @@ pub mod swizzle;
 pub mod tcgen05;
 pub mod tensor_map;
 pub mod tensor_memory;
+pub mod trace;
 mod warp;
+mod wgmma;
 
 pub use deadlock::{DeadlockReport, PendingLaunch, WaitReason, WaitingLanes};
-pub use fault::{BulkError, ConvergenceError, Fault, FaultCause, InstructionFault, Tcgen05Error};
+pub use fault::{BulkError, ConvergenceError, Fault, FaultCause, InstructionFault, Tcgen05Error, WgmmaError};
 pub use launch::LaunchError;
 pub use mbarrier::MbarrierError;
 pub use memory::{AccessKind, AccessProblem, AtomicError, MemoryError};
@@ -40,6 +43,7 @@ pub use named_barrier::BarrierError;
 pub use node::Node;
 pub use ordering::{Actor, OrderingError};
 pub use tensor_map::encode_tensor_map;
+pub use wgmma::WgmmaDescriptorError;
 
 /// The examples of the documentation, run as tests.
 #[cfg(doctest)]

@@ -6,12 +6,14 @@ use crate::cta::{AllocationQueue, Cluster, Cta, RecentClusters};
 use crate::engines::Events;
 use crate::memory::{AccessProblem, GenericTarget, NodeMemory, Place, decode_generic, shared_offset, shared_rank};
 use crate::node::{Counters, NodeConfig};
-use crate::ordering::{GlobalTracker, TensorShadow};
+use crate::ordering::{Foreign, GlobalTracker, TensorShadow};
 use crate::program::StateSpace;
 use crate::random::Random;
 use crate::tcgen05::{Footprint, MmaScratch};
 use crate::tensor_memory::TensorMemory;
+use crate::trace::Observer;
 use crate::warp::{Resume, WaitToken};
+use crate::wgmma::WgmmaScratch;
 
 /// Indexed storage with reuse of slots.
 #[derive(Debug)]
@@ -136,17 +138,24 @@ pub(crate) struct Machine {
     pub(crate) effects: u64,
     pub(crate) next_wait: u64,
     pub(crate) next_cta: u32,
+    /// Number of the next asynchronous operation.
+    pub(crate) next_operation: u64,
     pub(crate) wakes: Vec<Wake>,
     pub(crate) watchers: HashMap<WatchKey, Vec<WaitToken>>,
     pub(crate) counters: Vec<Counters>,
     pub(crate) tracker: GlobalTracker,
     pub(crate) recent: RecentClusters,
+    /// Per GPU: what its completed launches knew of other clusters.
+    pub(crate) launch_knowledge: Vec<Foreign>,
     /// CTAs whose last warp has exited; the scheduler frees them.
     pub(crate) retired: Vec<u32>,
     /// Buffers, so that instructions allocate nothing.
     pub(crate) mma_scratch: MmaScratch,
+    pub(crate) wgmma_scratch: WgmmaScratch,
     pub(crate) footprint: Footprint,
     pub(crate) places: Vec<Place>,
+    /// Who is told what happens.
+    pub(crate) observer: Option<Observer>,
 }
 
 impl Machine {
@@ -171,15 +180,19 @@ impl Machine {
             effects: 0,
             next_wait: 1,
             next_cta: 0,
+            next_operation: 0,
             wakes: Vec::new(),
             watchers: HashMap::new(),
             counters: vec![Counters::default(); config.gpus as usize],
             tracker: GlobalTracker::default(),
             recent: RecentClusters::default(),
+            launch_knowledge: vec![Foreign::default(); config.gpus as usize],
             retired: Vec::new(),
             mma_scratch: MmaScratch::default(),
+            wgmma_scratch: WgmmaScratch::default(),
             footprint: Footprint::default(),
             places: Vec::new(),
+            observer: None,
             config,
         }
     }

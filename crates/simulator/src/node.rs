@@ -30,11 +30,38 @@ pub struct NodeConfig {
     pub seed: u64,
     /// Upper bound on device memory of each GPU, in bytes.
     pub memory_bytes_per_gpu: u64,
+    /// Which order between accesses counts as given.
+    pub rules: OrderingRules,
+}
+
+/// How much order a program may take for granted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OrderingRules {
+    /// Every fence that the PTX ISA names for a case has to be there. What new code should be held to.
+    #[default]
+    Strict,
+    /// What compilers in wide use rely on. Everything else is as in [`Strict`](Self::Strict):
+    ///
+    /// - **Release and acquire do without `tcgen05.fence`.** A release (by an arrival, a barrier, a fence or a store)
+    ///   acts as `tcgen05.fence::before_thread_sync` too, an acquire as `tcgen05.fence::after_thread_sync`. The ISA's
+    ///   canonical patterns have the two fences around *relaxed* operations, and it says of them: "Standard memory
+    ///   consistency model synchronization mechanisms also apply" (specialized inter-thread synchronization for
+    ///   tcgen05). `wait::ld`, `wait::st` and `commit` stay necessary, and so do the fences around relaxed operations.
+    /// - **An mbarrier needs no `fence.mbarrier_init` for its own CTA.** Bulk copies and `tcgen05.commit` of the CTA may
+    ///   use it once its initialisation is ordered before them, by `bar.sync` for instance. What they do to it at their
+    ///   end comes, for copies, after an "implicit generic-async proxy fence" (async proxy), so may count as a generic
+    ///   access; and `fence.mbarrier_init` is described for the other threads of a *cluster*. Towards another CTA the
+    ///   fence stays necessary.
+    /// - **A store may race with accesses that see the same value.** A weak store to shared memory which already holds
+    ///   the value is no error, although another warp has accessed it without synchronisation. The ISA calls it a data
+    ///   race, but does not leave its result open: a read returns what one of the writes before or beside it wrote (memory
+    ///   consistency model, causality and coherence), and they wrote the same.
+    Practised,
 }
 
 impl Default for NodeConfig {
     fn default() -> Self {
-        Self { gpus: 1, sms_per_gpu: 148, seed: 0, memory_bytes_per_gpu: 2 << 30 }
+        Self { gpus: 1, sms_per_gpu: 148, seed: 0, memory_bytes_per_gpu: 2 << 30, rules: OrderingRules::Strict }
     }
 }
 

@@ -36,6 +36,7 @@ pub struct Node {
     steps_at_effect: u64,
     effects_at_step: u64,
     pub(crate) spin_limit: u64,
+    pub(crate) instruction_limit: u64,
     released: Vec<u32>,
 }
 
@@ -61,6 +62,7 @@ impl Node {
             steps_at_effect: 0,
             effects_at_step: 0,
             spin_limit: SPIN_LIMIT,
+            instruction_limit: u64::MAX,
             released: Vec::new(),
         }
     }
@@ -118,6 +120,9 @@ impl Node {
             if let Some(warp) = self.warps.try_get_mut(token.warp)
                 && warp.resume(token, resume, &mut self.machine)
             {
+                if self.machine.observer.is_some() {
+                    self.machine.tell_wait_ends(warp, token.fragment, resume);
+                }
                 self.runnable.push((token.warp, token.fragment));
             }
         }
@@ -136,7 +141,8 @@ impl Node {
             self.runnable.swap_remove(chosen);
         }
         self.runnable.extend(self.released.iter().map(|&fragment| (slot, fragment)));
-        if warp.live == 0 {
+        let exited = warp.live == 0;
+        if exited {
             self.warps.release(slot);
         } else {
             self.warps.put(slot, warp);
@@ -146,21 +152,28 @@ impl Node {
             self.retire_ctas();
             self.dispatch()?;
         }
+        if exited {
+            return Ok(());
+        }
         if self.machine.effects != self.effects_at_step {
             self.effects_at_step = self.machine.effects;
             self.steps_at_effect = self.machine.steps;
         } else if self.machine.steps - self.steps_at_effect > self.spin_limit {
-            return Err(self.spinning(slot, fragment));
+            let cause = FaultCause::Spinning { limit: self.spin_limit };
+            return Err(self.endless(slot, fragment, cause));
+        }
+        if self.machine.steps > self.instruction_limit {
+            let cause = FaultCause::InstructionLimit { limit: self.instruction_limit };
+            return Err(self.endless(slot, fragment, cause));
         }
         Ok(())
     }
 
     #[cold]
-    fn spinning(&self, slot: u32, fragment: u32) -> Fault {
+    fn endless(&self, slot: u32, fragment: u32, cause: FaultCause) -> Fault {
         let warp = self.warps.get(slot);
         let group = &warp.fragments[fragment as usize];
         let cta = self.machine.cta(warp.cta);
-        let cause = FaultCause::Spinning { limit: self.spin_limit };
         warp.launch.fault(group.pc, cta.index, warp.index, group.lanes, cause)
     }
 
@@ -232,7 +245,7 @@ impl Node {
             };
             for group in &warp.fragments {
                 if let FragmentState::Waiting(wait) = &group.state {
-                    add(group.pc, group.lanes, self.reason(warp, wait));
+                    add(group.pc, group.lanes, self.machine.wait_reason(warp.cta, wait));
                 }
             }
             for (pc, lanes, missing) in warp.parked() {
@@ -257,11 +270,14 @@ impl Node {
             .collect();
         DeadlockReport { waiting, pending, time_ns: self.machine.now }
     }
+}
 
-    fn reason(&self, warp: &Warp, wait: &Wait) -> WaitReason {
+impl Machine {
+    /// What a lane group of a CTA waits for, now.
+    pub(crate) fn wait_reason(&self, own: u32, wait: &Wait) -> WaitReason {
         match *wait {
             Wait::Mbarrier { cta, offset } => {
-                let cta = self.machine.cta(cta);
+                let cta = self.cta(cta);
                 let object = cta.shared.mbarrier_index(offset).map(|index| &cta.shared.mbarriers[index]);
                 WaitReason::Mbarrier {
                     cta_rank: cta.rank,
@@ -273,17 +289,17 @@ impl Node {
                 }
             }
             Wait::NamedBarrier { barrier } => {
-                let cta = self.machine.cta(warp.cta);
+                let cta = self.cta(own);
                 let object = &cta.barriers[barrier as usize];
                 let expected =
                     if object.expected == WHOLE_CTA { cta.live_warps.count_ones() * 32 } else { object.expected };
                 WaitReason::NamedBarrier { barrier, arrived: object.arrived_threads(), expected }
             }
             Wait::ClusterBarrier => {
-                let cluster = self.machine.clusters.get(self.machine.cta(warp.cta).cluster);
+                let cluster = self.clusters.get(self.cta(own).cluster);
                 let (mut arrived, mut expected) = (0, 0);
                 for &cta in &cluster.ctas {
-                    let cta = self.machine.cta(cta);
+                    let cta = self.cta(cta);
                     expected += cta.warp_live.iter().map(|lanes| lanes.count_ones()).sum::<u32>();
                     arrived += cta.cluster_lanes.iter().map(|state| state.arrived.count_ones()).sum::<u32>();
                 }
@@ -293,6 +309,7 @@ impl Node {
             Wait::Poll { address, value, addresses } => WaitReason::Poll { address, value, addresses },
             Wait::TensorAllocation { columns } => WaitReason::TensorAllocation { columns },
             Wait::BulkGroup { pending } => WaitReason::BulkGroup { pending },
+            Wait::WgmmaGroup { pending } => WaitReason::WgmmaGroup { pending },
             Wait::Time => WaitReason::Time,
         }
     }

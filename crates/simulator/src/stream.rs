@@ -9,6 +9,7 @@ use crate::fault::Fault;
 use crate::launch::{Launch, RESERVED_SHARED_BYTES, SM_CTAS, SM_SHARED_BYTES, SM_THREADS};
 use crate::memory::AccessProblem;
 use crate::node::{GpuId, LaunchConfig};
+use crate::ordering::Foreign;
 use crate::program::Kernel;
 use crate::scheduler::Node;
 use crate::warp::Warp;
@@ -50,6 +51,8 @@ pub(crate) struct Running {
     clusters: u64,
     /// CTAs that have not retired.
     pub(crate) live: u32,
+    /// What its retired CTAs knew.
+    knowledge: Foreign,
 }
 
 impl Running {
@@ -80,6 +83,10 @@ impl Node {
                         return Ok(moved);
                     }
                 } else if running.live == 0 && running.launch.operations.load(Ordering::Relaxed) == 0 {
+                    // The end of a kernel orders all that it did and knew before the launches behind it.
+                    let known = &mut self.machine.launch_knowledge[key.0 as usize];
+                    known.join(&running.knowledge);
+                    known.forget_before(self.machine.recent.horizon());
                     stream.running = None;
                 } else {
                     return Ok(moved);
@@ -115,7 +122,7 @@ impl Node {
             started: self.machine.now,
             operations: AtomicU32::new(0),
         });
-        let running = Running { launch, started: 0, clusters, live: 0 };
+        let running = Running { launch, started: 0, clusters, live: 0, knowledge: Foreign::default() };
         let oldest = self.streams.values().filter_map(|stream| Some(stream.running.as_ref()?.launch.started)).min();
         self.machine.recent.forget_before(oldest.unwrap_or(self.machine.now));
         self.streams.get_mut(&(gpu, stream)).expect("it has a command").running = Some(running);
@@ -155,6 +162,7 @@ impl Node {
             released: Default::default(),
         }));
         machine.recent.started(machine.next_cta + 1);
+        let known = machine.launch_knowledge[key.0 as usize].clone();
         for (rank, sm) in chosen.into_iter().enumerate() {
             let rank = rank as u32;
             let [width, height, _] = config.cluster;
@@ -166,7 +174,9 @@ impl Node {
             state.shared_bytes += shared;
             machine.next_cta += 1;
             let (uid, now) = (machine.next_cta, machine.now);
-            let cta = Cta::new(launch.clone(), uid, key.0, sm as u32, cta_index, cluster, rank, now);
+            let rules = machine.config.rules;
+            let mut cta = Cta::new(launch.clone(), uid, key.0, sm as u32, cta_index, cluster, rank, now, rules);
+            cta.orders.iter_mut().for_each(|order| order.known.foreign = known.clone());
             let lives = cta.warp_live.clone();
             let slot = machine.ctas.insert(Box::new(cta));
             for (warp, live) in lives.into_iter().enumerate() {
@@ -191,6 +201,8 @@ impl Node {
             let cta = machine.ctas.get_mut(slot);
             let (gpu, sm, uid, cluster) = (cta.gpu as usize, cta.sm as usize, cta.uid, cta.cluster);
             let launch = cta.launch.clone();
+            let orders = std::mem::take(&mut cta.orders);
+            let cluster_uid = machine.clusters.get(cluster).uid;
             // Exited CTAs of a cluster stay as tombstones until the last has gone; their memory is not needed.
             cta.pipes.clear();
             let state = &mut machine.sms[gpu][sm];
@@ -214,6 +226,10 @@ impl Node {
             let stream = self.streams.get_mut(&(launch.gpu, launch.stream)).expect("it launched the CTA");
             if let Some(running) = &mut stream.running {
                 running.live -= 1;
+                for order in &orders {
+                    running.knowledge.join(&order.known.foreign);
+                    running.knowledge.join_cluster(cluster_uid, &order.known.generic);
+                }
             }
         }
     }

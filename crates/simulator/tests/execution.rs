@@ -202,3 +202,14 @@ fn an_endless_loop_ends_the_run() {
     let fault = machine.run(launch(1, 1, 32), &[]).unwrap_err().to_string();
     assert!(fault.contains("this warp runs in circles"), "{fault}");
 }
+
+#[test]
+fn a_limit_ends_even_a_loop_that_writes() {
+    let body = "ld.param.u64 %rd1, [out]; LOOP: add.u32 %r1, %r1, 1; st.global.u32 [%rd1], %r1; bra LOOP;";
+    let mut machine = Machine::new(1, 0, &kernel(".param .u64 out", body));
+    let out = machine.buffer(GPU, &[0]);
+    machine.node.set_instruction_limit(10_000);
+    let fault = machine.run(launch(1, 1, 1), &[out]).unwrap_err().to_string();
+    let text = "the node has executed more than 10000 instructions, the limit that Node::set_instruction_limit gave it";
+    assert!(fault.ends_with(text), "{fault}");
+}

@@ -57,7 +57,7 @@ proptest! {
         two("max.u32 %out, %in0, %in1;", ua.max(ub))?;
         two("min.relu.s32 %out, %in0, %in1;", sa.min(sb).max(0) as u32)?;
         two("div.u32 %out, %in0, %in1;", ua.checked_div(ub).unwrap_or(u32::MAX))?;
-        two("rem.u32 %out, %in0, %in1;", ua.checked_rem(ub).unwrap_or(ua))?;
+        two("rem.u32 %out, %in0, %in1;", ua.checked_rem(ub).unwrap_or(u32::MAX))?;
         if sb != 0 {
             two("div.s32 %out, %in0, %in1;", sa.wrapping_div(sb) as u32)?;
             two("rem.s32 %out, %in0, %in1;", sa.wrapping_rem(sb) as u32)?;

@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use fixture::{GPU, Machine, assert_fault, assert_passes, kernel, launch};
+use fixture::{GPU, Machine, assert_fault, assert_passes, fault_of, kernel, launch};
 use simulator::node::GpuId;
 use simulator::{AccessProblem, MemoryError};
 
@@ -120,4 +120,20 @@ fn parameters_are_checked() {
         refused(&[&[0; 8], &[0; 4]], config),
         "0 bytes of static and 232449 of dynamic shared memory exceed the limit of 232448 per CTA"
     );
+}
+
+/// Addresses and lengths whose sum has no 64 bits.
+#[test]
+fn accesses_at_the_end_of_the_address_space() {
+    for access in [
+        "ld.global.u8 %r1, [%rd1]",
+        "ld.u8 %r1, [%rd1]",
+        "st.global.u64 [%rd1+-7], %rd1",
+        "st.global.v4.u64 [%rd1+-31], {%rd1, %rd1, %rd1, %rd1}",
+        "atom.global.add.u32 %r1, [%rd1+-3], 1",
+        "ld.global.u8 %r1, [%rd1+1]",
+    ] {
+        let message = fault_of(1, &format!("mov.u64 %rd1, -1; {access};"));
+        assert!(message.contains("no memory is mapped there") || message.contains("must be a multiple"), "{message}");
+    }
 }

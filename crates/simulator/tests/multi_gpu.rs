@@ -376,3 +376,41 @@ fn overwriting_what_others_use_needs_release_and_acquire_too() {
         }
     }
 }
+
+#[test]
+fn what_a_kernel_has_acquired_its_successors_may_rely_on() {
+    // GPU 1 writes and raises a flag, then stays until GPU 0's second kernel lets it go. GPU 0's first kernel waits for
+    // the flag; its second one reads.
+    let run = |acquire: &str| -> Vec<Result<(), Fault>> {
+        let ptx = kernel(
+            ".param .u64 role, .param .u64 words",
+            &format!(
+                "ld.param.u64 %rd1, [role]; ld.param.u64 %rd2, [words];
+                 setp.eq.u64 %p1, %rd1, 0; @%p1 bra WAIT; setp.eq.u64 %p1, %rd1, 1; @%p1 bra READ;
+                 st.global.u32 [%rd2], 5; st.release.sys.global.u32 [%rd2+32], 1;
+                 STAY: ld.acquire.sys.global.u32 %r1, [%rd2+36]; setp.eq.u32 %p2, %r1, 0; @%p2 bra STAY; ret;
+                 WAIT: {acquire} setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT; ret;
+                 READ: ld.global.u32 %r2, [%rd2]; st.release.sys.global.u32 [%rd2+36], 1; ret;"
+            ),
+        );
+        (0..8)
+            .map(|seed| {
+                let mut machine = Machine::new(2, seed, &ptx);
+                let memory = machine.node.create_memory(GPU, 64).unwrap();
+                let words = [machine.node.map(GPU, memory).unwrap(), machine.node.map(GpuId(1), memory).unwrap()];
+                machine.node.write(GPU, words[0], &[0; 64]).unwrap();
+                for role in 0..2 {
+                    machine.start(GPU, launch(1, 1, 1), &[role, words[0]]);
+                }
+                machine.start(GpuId(1), launch(1, 1, 1), &[2, words[1]]);
+                machine.node.run()
+            })
+            .collect()
+    };
+    for result in run("ld.acquire.sys.global.u32 %r1, [%rd2+32];") {
+        result.unwrap();
+    }
+    for result in run("ld.relaxed.sys.global.u32 %r1, [%rd2+32];") {
+        assert!(result.unwrap_err().to_string().contains("data race in device memory"));
+    }
+}

@@ -32,6 +32,7 @@ fn transfers() -> impl Iterator<Item = RegisterTransfer> {
 /// Row of the rectangle and 32-bit column (or pair of 16-bit ones) of a thread's register, by the ISA's figures.
 fn place_of(shape: Tcgen05Shape, thread: usize, register: usize) -> (usize, usize) {
     match shape {
+        Tcgen05Shape::Lanes16x32b { .. } => unreachable!("the two halves have a test of their own"),
         Lanes32x32b => (thread, register),
         // Threads 0, 4, 8, .. hold rows 0..8, threads 1, 5, 9, .. rows 8..16; threads 2 and 3 the next column.
         Lanes16x64b => (thread / 4 + if thread % 2 == 1 { 8 } else { 0 }, register * 2 + thread % 4 / 2),

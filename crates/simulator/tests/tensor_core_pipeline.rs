@@ -4,7 +4,7 @@
 mod fixture;
 
 use fixture::{GPU, Machine, launch};
-use simulator::node::{TensorMapBytes, TensorMapDescription, TensorMapElement, TensorMapSwizzle};
+use simulator::node::{OrderingRules, TensorMapBytes, TensorMapDescription, TensorMapElement, TensorMapSwizzle};
 use simulator::{Fault, encode_tensor_map};
 
 const M: u32 = 128;
@@ -192,7 +192,11 @@ fn bf16_matrix(rows: u32, k: u32, salt: u32) -> Vec<u32> {
 }
 
 fn run(gemm: &Gemm, seed: u64, tiles: u32, blocks: u32) -> Result<Machine, Fault> {
-    let mut machine = Machine::new(1, seed, &gemm.ptx());
+    run_under(OrderingRules::Strict, gemm, seed, tiles, blocks)
+}
+
+fn run_under(rules: OrderingRules, gemm: &Gemm, seed: u64, tiles: u32, blocks: u32) -> Result<Machine, Fault> {
+    let mut machine = Machine::with_rules(1, seed, rules, &gemm.ptx());
     let (rows, k) = (tiles * M, blocks * 64);
     let a = machine.buffer(GPU, &bf16_matrix(rows, k, 1));
     let b = machine.buffer(GPU, &bf16_matrix(N, k, 2));
@@ -268,6 +272,40 @@ fn reusing_an_accumulator_needs_the_loads_to_be_waited_for() {
         Gemm { wait_load: "", ..GEMM },
         &["is overwritten, but warp", "has executed no tcgen05.wait::ld after its tcgen05.ld of it"],
     );
+}
+
+#[test]
+fn registers_depend_on_their_load_without_a_wait() {
+    // Two tiles, two accumulators: nothing is reused.
+    for seed in 0..8 {
+        run(&Gemm { wait_load: "", ..GEMM }, seed, 2, 3).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+    }
+}
+
+#[test]
+fn practised_rules_take_release_and_acquire_for_tcgen05_fences() {
+    let unfenced = Gemm {
+        after_setup: "",
+        mma_after_full: "",
+        mma_after_free: "",
+        epilogue_after: "",
+        epilogue_before: "",
+        ..GEMM
+    };
+    let refused = |gemm: &Gemm, seed| {
+        run_under(OrderingRules::Practised, gemm, seed, 5, 3).err().expect("the break is noticed").to_string()
+    };
+    for seed in 0..8 {
+        run_under(OrderingRules::Practised, &unfenced, seed, 5, 3)
+            .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+        assert!(run(&unfenced, seed, 5, 3).is_err(), "seed {seed}: strict rules want the fences");
+        // Waits stay necessary, and relaxed operations order nothing without the fences.
+        let message = refused(&Gemm { wait_load: "", ..unfenced.clone() }, seed);
+        assert!(message.contains("has executed no tcgen05.wait::ld after its tcgen05.ld of it"), "{message}");
+        let relaxed = "mbarrier.arrive.relaxed.cluster.shared::cta.b64 _, [%r13];";
+        let message = refused(&Gemm { arrive_free: relaxed, ..unfenced.clone() }, seed);
+        assert!(message.contains("tcgen05.fence::before_thread_sync is missing: warp"), "{message}");
+    }
 }
 
 #[test]

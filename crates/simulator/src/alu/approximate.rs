@@ -4,7 +4,7 @@
 use super::format::{bits32, decode, encode, flush32};
 use super::half::format_of;
 use super::lanes::Warp;
-use crate::program::{ApproximateFormat, ApproximateOperation, Operand, Register, Rounding};
+use crate::program::{ApproximateFormat, ApproximateOperation, FloatFormat, Operand, Register, Rounding};
 
 fn evaluate(operation: ApproximateOperation, x: f64) -> f64 {
     use ApproximateOperation as O;
@@ -35,15 +35,22 @@ pub(super) fn execute(
             let result = evaluate(operation, a.into()) as f32;
             bits32(if flush { flush32(result.to_bits().into()) } else { result })
         }),
-        // Only the upper word of operand and result counts (PTX ISA, "rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64").
+        // With `.ftz` only the upper word of operand and result counts (PTX ISA, "rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64").
         ApproximateFormat::F64 => warp.unary(destination, source, |a| {
+            if !flush {
+                return evaluate(operation, f64::from_bits(a)).to_bits();
+            }
             let upper = |bits: u64| bits & 0xffff_ffff_0000_0000;
             let flushed = |bits: u64| if bits & 0x7ff0_0000_0000_0000 == 0 { bits & 1 << 63 } else { bits };
             flushed(upper(evaluate(operation, f64::from_bits(flushed(upper(a)))).to_bits()))
         }),
         ApproximateFormat::Half { format, packed } => {
             let format = format_of(format);
-            let one = |a: u64| encode(evaluate(operation, decode(a, format)), format, Rounding::NearestEven, false);
+            let one = |a: u64| {
+                let bits = encode(evaluate(operation, decode(a, format)), format, Rounding::NearestEven, false);
+                let subnormal = format == FloatFormat::Bf16 && bits & 0x7f80 == 0;
+                if flush && subnormal { bits & 0x8000 } else { bits }
+            };
             if packed {
                 warp.unary(destination, source, |a| one(a & 0xffff) | one(a >> 16) << 16);
             } else {

@@ -113,6 +113,14 @@ fn float_to_float(
     match (from, to) {
         (F::F32, F::Bf16) if plain && nearest => warp.unary(destination, source, |a| bf16_of(single(a))),
         (F::F32, F::F16) if plain && nearest => warp.unary(destination, source, |a| f16_of(single(a))),
+        // Hardware adds half a unit and truncates. A NaN is truncated too: one with a small payload becomes infinite
+        // (seen on an H200).
+        (F::F32, F::Tf32) if plain && modes.rounding == Rounding::NearestAway => {
+            warp.unary(destination, source, |a| {
+                let half = if a & 0x7f80_0000 == 0x7f80_0000 { 0 } else { 0x1000 };
+                a.wrapping_add(half) & 0xffff_e000
+            });
+        }
         (F::Bf16, F::F32) if plain => {
             warp.unary(destination, source, |a| bits32(f32::from_bits((a as u32) << 16)));
         }
@@ -123,7 +131,9 @@ fn float_to_float(
             warp.unary(destination, source, |a| bits32(f64::from_bits(a) as f32));
         }
         _ => warp.unary(destination, source, |a| {
-            let value = if modes.flush && from == F::F32 { flush32(a).into() } else { decode(a, from) };
+            // Towards `f16` the operand keeps its subnormals whatever `.ftz` says (seen on an H200).
+            let flush = modes.flush && from == F::F32 && to != F::F16;
+            let value = if flush { flush32(a).into() } else { decode(a, from) };
             let value = if modes.to_integral { integral(value, modes.rounding) } else { value };
             finish(value, to, modes)
         }),

@@ -1,7 +1,7 @@
 //! `f32`, `f64` and `f32x2` arithmetic.
 
 use super::exact;
-use super::format::{Exact, bits32, encode, flush32};
+use super::format::{Exact, MIN_NORMAL32, bits32, encode, flush32};
 use super::lanes::Warp;
 use crate::program::{FloatFormat, FloatModes, FloatOperation, FloatUnaryOperation, Operand, Register, Rounding};
 
@@ -31,7 +31,7 @@ fn binary32(operation: FloatOperation, modes: FloatModes, a: u64, b: u64) -> u64
     let (a, b) = (read32(a, modes), read32(b, modes));
     let bits = if matches!(operation, O::Minimum | O::Maximum) {
         u64::from(min_or_max32(operation, modes, a, b).to_bits())
-    } else if modes.rounding == Rounding::NearestEven {
+    } else if modes.rounding == Rounding::NearestEven && !modes.flush {
         bits32(match operation {
             O::Add => a + b,
             O::Subtract => a - b,
@@ -51,9 +51,21 @@ fn binary32(operation: FloatOperation, modes: FloatModes, a: u64, b: u64) -> u64
             O::Subtract => signed_zero(value, a, -b, modes.rounding),
             _ => value,
         };
-        encode(value, FloatFormat::F32, modes.rounding, false)
+        encode(flush_tiny(value, modes), FloatFormat::F32, modes.rounding, false)
     };
     finish32(bits, modes)
+}
+
+/// `.ftz` flushes what is subnormal after rounding to the significand's width with an unbounded exponent: a product just
+/// under the smallest normal number becomes zero even where rounding to the format would make it normal. Seen on an
+/// H200; the ISA does not say.
+fn flush_tiny(value: f64, modes: FloatModes) -> f64 {
+    const UP: f64 = (1u64 << 40) as f64;
+    let tiny = |value: f64| {
+        let rounded = encode(value * UP, FloatFormat::F32, modes.rounding, false);
+        f64::from(f32_of(rounded)).abs() < MIN_NORMAL32 * UP
+    };
+    if modes.flush && value.abs() < MIN_NORMAL32 && tiny(value) { 0f64.copysign(value) } else { value }
 }
 
 /// A sum that cancels to zero is -0 when rounding down (IEEE 754, 6.3), unless both terms are +0.
@@ -159,12 +171,12 @@ fn fused32(a: f32, b: f32, c: f32) -> f32 {
 
 fn fused_multiply_add32(modes: FloatModes, a: u64, b: u64, c: u64) -> u64 {
     let (a, b, c) = (read32(a, modes), read32(b, modes), read32(c, modes));
-    if modes.rounding == Rounding::NearestEven {
+    if modes.rounding == Rounding::NearestEven && !modes.flush {
         return finish32(bits32(fused32(a, b, c)), modes);
     }
     let (a, b, c) = (f64::from(a), f64::from(b), f64::from(c));
     let value = signed_zero(exact::multiply_add(a, b, c), a * b, c, modes.rounding);
-    finish32(encode(value, FloatFormat::F32, modes.rounding, false), modes)
+    finish32(encode(flush_tiny(value, modes), FloatFormat::F32, modes.rounding, false), modes)
 }
 
 fn fused_multiply_add64(rounding: Rounding, a: f64, b: f64, c: f64) -> f64 {

@@ -219,6 +219,11 @@ pub(super) fn flush32(bits: u64) -> f32 {
     f32::from_bits(if bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits })
 }
 
+/// Smallest normal magnitude of `f32`.
+pub(super) const MIN_NORMAL32: f64 = f32::MIN_POSITIVE as f64;
+/// Smallest normal magnitude of `f16`.
+pub(super) const MIN_NORMAL16: f32 = 1.0 / 16384.0;
+
 /// The bits of a `f32` result; NaN is canonical (PTX ISA, "Floating Point Instructions").
 #[inline(always)]
 pub(super) fn bits32(value: f32) -> u64 {

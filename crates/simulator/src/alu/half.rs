@@ -1,7 +1,7 @@
 //! `f16`, `bf16` and their pairs.
 
 use super::exact;
-use super::format::{bf16_of, f16_of};
+use super::format::{MIN_NORMAL16, bf16_of, f16_of};
 use super::lanes::Warp;
 use crate::program::{FloatFormat, FloatModes, FloatOperation, FloatUnaryOperation, HalfFormat, Operand, Register};
 
@@ -57,7 +57,15 @@ fn two<const BF16: bool>(operation: FloatOperation, modes: FloatModes, a: u64, b
         O::Divide => exact::narrow(exact::divide(a.into(), b.into())),
         O::Minimum | O::Maximum => return min_or_max::<BF16>(operation, modes, left, right),
     };
-    finish::<BF16>(round::<BF16>(value), modes)
+    finish::<BF16>(round::<BF16>(flush_tiny(value, modes)), modes)
+}
+
+/// `.ftz` flushes what is subnormal after rounding with an unbounded exponent, as for `f32`. Only `f16` has it, and only
+/// to nearest.
+fn flush_tiny(value: f32, modes: FloatModes) -> f32 {
+    const UP: f32 = 1024.0;
+    let tiny = |value: f32| read::<false>(f16_of(value * UP)).abs() < MIN_NORMAL16 * UP;
+    if modes.flush && value.abs() < MIN_NORMAL16 && tiny(value) { 0f32.copysign(value) } else { value }
 }
 
 /// As for `f32`: NaN loses against a number unless `.NaN`, and -0 is less than +0.
@@ -87,7 +95,7 @@ fn min_or_max<const BF16: bool>(operation: FloatOperation, modes: FloatModes, a:
 fn three<const BF16: bool>(modes: FloatModes, a: u64, b: u64, c: u64) -> u64 {
     let read = |bits: u64| f64::from(read::<BF16>(flushed(bits & 0xffff, modes.flush)));
     let value = exact::multiply_add(read(a), read(b), read(c));
-    finish::<BF16>(round::<BF16>(exact::narrow(value)), modes)
+    finish::<BF16>(round::<BF16>(flush_tiny(exact::narrow(value), modes)), modes)
 }
 
 pub(super) fn binary(

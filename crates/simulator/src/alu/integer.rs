@@ -89,7 +89,7 @@ pub(super) fn binary(
         }
         // Division by zero is unspecified by the ISA; hardware's own routines give all ones, and the dividend as remainder.
         O::Divide => lanes!(|a, b| if b == 0 { !0 } else { a.wrapping_div(b) }),
-        O::Remainder => lanes!(|a, b| if b == 0 { a } else { a.wrapping_rem(b) }),
+        O::Remainder => lanes!(|a, b| if b == 0 { !0 } else { a.wrapping_rem(b) }),
         O::Minimum => lanes!(|a, b| a.min(b)),
         O::Maximum => lanes!(|a, b| a.max(b)),
         // `.relu` exists for signed types only.

@@ -15,6 +15,20 @@ impl<'a> Form<'_, 'a> {
         }
     }
 
+    /// The space of an address in `.param` space: arguments and results of calls are kept in local memory.
+    pub(super) fn parameter_space(&self, operand: &Operand<'a>, space: StateSpace) -> StateSpace {
+        let OperandKind::Address(address) = &operand.kind else { return space };
+        match address.base.kind {
+            OperandKind::Name(name)
+                if space == StateSpace::Parameter
+                    && matches!(self.context.scopes.variable(self.scope, name), Some(Symbol::Argument { .. })) =>
+            {
+                StateSpace::Local
+            }
+            _ => space,
+        }
+    }
+
     /// `[a]` in a state space.
     pub(super) fn address(&mut self, operand: &Operand<'a>, space: StateSpace) -> Result<Address, PtxError> {
         let address = self.bracketed(operand)?;
@@ -70,7 +84,9 @@ impl<'a> Form<'_, 'a> {
                         // The offset belongs to the variable, so that bounds can be told from the operand alone.
                         Value::VariableAddress { index, offset: std::mem::take(&mut offset) }
                     }
-                    Symbol::Offset(base) | Symbol::Shared(base) => Value::Immediate(base),
+                    Symbol::Offset(base) | Symbol::Shared(base) | Symbol::Argument { offset: base, .. } => {
+                        Value::Immediate(base)
+                    }
                     Symbol::Relocated => return Err(self.wrong_operand(&address.base, "an address")),
                 },
             },

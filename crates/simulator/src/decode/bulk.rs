@@ -1,4 +1,4 @@
-//! `cp.async.bulk*` and `cp.reduce.async.bulk*`.
+//! `cp.async.bulk*` and `cp.reduce.async.bulk*`; `cp.async` without `.bulk` is next door.
 
 use super::atomic::REDUCTIONS;
 use super::form::Form;
@@ -23,7 +23,7 @@ pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         return Err(form.unknown());
     }
     if !form.has(".bulk") {
-        return Err(form.unsupported(": only the bulk forms of cp.async"));
+        return if reduces { Err(form.unknown()) } else { super::async_copy::decode(form) };
     }
     form.needs(Needs::SM90)?;
     if form.has(".commit_group") {

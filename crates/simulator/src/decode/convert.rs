@@ -156,9 +156,11 @@ fn float_to_float(
     if modes.rounding == Rounding::NearestAway {
         return Err(form.missing("another rounding than `.rna`"));
     }
-    // f16 and bf16 are each wider than the other in one respect, so conversion between them rounds.
-    let narrows = to.bits() < from.bits() || (to.bits() == from.bits() && to != from);
-    if narrows && !rounds {
+    // f16 and bf16 are each wider than the other in one respect, so conversion between them rounds. Assemblers take it
+    // without a modifier too, and round to nearest even.
+    let between_halves = to.bits() == from.bits() && to != from;
+    let narrows = to.bits() < from.bits() || between_halves;
+    if narrows && !rounds && !between_halves {
         return Err(form.missing("a rounding"));
     }
     if !narrows && rounds {

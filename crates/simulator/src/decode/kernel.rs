@@ -4,8 +4,8 @@ use super::form::Form;
 use super::layout::{self, Globals, Space, Symbol};
 use super::scope::Scopes;
 use super::target::Target;
-use super::{allocation, reconvergence, table};
-use crate::program::{self, Kernel};
+use super::{allocation, reconvergence, table, wgmma};
+use crate::program::{self, Kernel, Operation};
 use crate::ptx::ast::{Function, Instruction, Operand, OperandKind, Statement, Variable, VariableSpace};
 use crate::ptx::{Limits, PtxError};
 use std::collections::HashSet;
@@ -16,29 +16,32 @@ pub(super) struct Context<'a> {
     pub(super) scopes: Scopes<'a>,
     pub(super) globals: &'a Globals<'a>,
     pub(super) target: &'a Target,
+    pub(super) functions: &'a [Function<'a>],
 }
 
 /// Decodes an entry function.
 pub(super) fn decode<'a>(
     function: &'a Function<'a>,
     body: &'a [Statement<'a>],
-    target: &'a Target,
-    globals: &'a Globals<'a>,
+    (target, globals, functions): (&'a Target, &'a Globals<'a>, &'a [Function<'a>]),
     source: Arc<str>,
 ) -> Result<Kernel, PtxError> {
     let (parameters, parameter_bytes) = layout::parameters(&function.parameters)?;
-    let mut context = Context { scopes: Scopes::new(), globals, target };
-    // Parameters are visible in the body, but a body variable may not repeat one.
+    let mut context = Context { scopes: Scopes::new(), globals, target, functions };
+    // The outermost scope is the module's, which called functions see too.
+    let parameter_scope = context.scopes.open(0);
     for (variable, parameter) in function.parameters.iter().zip(&parameters) {
-        context.scopes.declare_variable(0, variable.name, Symbol::Offset(parameter.offset.into()))?;
+        context.scopes.declare_variable(parameter_scope, variable.name, Symbol::Offset(parameter.offset.into()))?;
     }
     let mut collected = Collected {
         code: Vec::new(),
         shared: Space::new("bytes of shared variables", Limits::SHARED_BYTES),
         local: Space::new("bytes of local variables", Limits::LOCAL_BYTES),
         dynamic: Vec::new(),
+        calls: Vec::new(),
+        returns: Vec::new(),
     };
-    let body_scope = context.scopes.open(0);
+    let body_scope = context.scopes.open(parameter_scope);
     collected.module_shared(body, &mut context)?;
     collected.walk(body, body_scope, &mut context)?;
 
@@ -50,9 +53,10 @@ pub(super) fn decode<'a>(
     }
 
     let mut instructions = Vec::with_capacity(collected.code.len());
-    for (scope, instruction) in collected.code {
-        instructions.push(decode_instruction(instruction, scope, &mut context)?);
+    for (scope, code) in collected.code {
+        instructions.push(decode_instruction(code, scope, &mut context)?);
     }
+    wgmma::extend_waits(&mut instructions);
     let graph = reconvergence::Graph::new(&instructions);
     let reconvergence = reconvergence::immediate_post_dominators(&instructions, &graph);
     let register_count = allocation::share_slots(&mut instructions, &graph, context.scopes.registers);
@@ -75,25 +79,56 @@ pub(super) fn decode<'a>(
 }
 
 fn decode_instruction<'a>(
-    instruction: &'a Instruction<'a>,
+    code: Code<'a>,
     scope: usize,
     context: &mut Context<'a>,
 ) -> Result<program::Instruction, PtxError> {
+    let (Code::Written(instruction) | Code::Return { instruction, .. } | Code::Skip { call: instruction, .. }) = code;
     let mut form = Form::new(instruction, scope, context);
-    let guard = form.guard()?;
-    let operation = table::decode(&mut form)?;
-    form.finish()?;
+    let mut guard = form.guard()?;
+    let operation = match code {
+        Code::Written(_) => {
+            let operation = table::decode(&mut form)?;
+            form.finish()?;
+            operation
+        }
+        Code::Return { target, .. } => {
+            form.has(".uni");
+            form.exactly::<0>()?;
+            form.finish()?;
+            Operation::Branch { target, uniform: false }
+        }
+        Code::Skip { target, .. } => {
+            guard = guard.map(|guard| program::PredicateOperand { negated: !guard.negated, ..guard });
+            Operation::Branch { target, uniform: false }
+        }
+    };
     Ok(program::Instruction { guard, operation, line: instruction.opcode.span.line })
 }
 
+/// What becomes an instruction.
+#[derive(Clone, Copy)]
+pub(super) enum Code<'a> {
+    /// One as it stands in the text.
+    Written(&'a Instruction<'a>),
+    /// `ret` in a called function: a jump behind the call.
+    Return { instruction: &'a Instruction<'a>, target: u32 },
+    /// The jump of those lanes for which a call's guard is false.
+    Skip { call: &'a Instruction<'a>, target: u32 },
+}
+
 /// What the first walk over the body collects.
-struct Collected<'a> {
+pub(super) struct Collected<'a> {
     /// Instructions with their scopes.
-    code: Vec<(usize, &'a Instruction<'a>)>,
+    pub(super) code: Vec<(usize, Code<'a>)>,
     shared: Space,
     local: Space,
     /// Unsized shared arrays: they start where the sized ones end, which is known after the walk only.
     dynamic: Vec<(usize, &'a Variable<'a>)>,
+    /// The functions that are being taken in, outermost first.
+    pub(super) calls: Vec<&'a str>,
+    /// Where the innermost of them returns.
+    pub(super) returns: Vec<usize>,
 }
 
 impl<'a> Collected<'a> {
@@ -104,6 +139,11 @@ impl<'a> Collected<'a> {
         }
         let mut used = HashSet::new();
         statement_names(body, &mut used);
+        // Those that called functions name belong to the kernel too.
+        let mut left: Vec<_> = context.functions.iter().filter(|function| !function.entry).collect();
+        while let Some(index) = left.iter().position(|function| used.contains(function.name.text)) {
+            statement_names(left.swap_remove(index).body.as_deref().unwrap_or_default(), &mut used);
+        }
         for variable in context.globals.shared.iter().filter(|variable| used.contains(variable.name.text)) {
             self.place_shared(variable, 0, context)?;
         }
@@ -128,7 +168,12 @@ impl<'a> Collected<'a> {
         context.scopes.declare_variable(scope, variable.name, Symbol::Shared(offset))
     }
 
-    fn walk(&mut self, body: &'a [Statement<'a>], scope: usize, context: &mut Context<'a>) -> Result<(), PtxError> {
+    pub(super) fn walk(
+        &mut self,
+        body: &'a [Statement<'a>],
+        scope: usize,
+        context: &mut Context<'a>,
+    ) -> Result<(), PtxError> {
         for statement in body {
             match statement {
                 Statement::Registers { element, names } => {
@@ -140,7 +185,14 @@ impl<'a> Collected<'a> {
                 Statement::Label(name) => {
                     context.scopes.declare_label(scope, *name, self.code.len() as u32)?;
                 }
-                Statement::Instruction(instruction) => self.code.push((scope, instruction)),
+                Statement::Instruction(instruction) => match instruction.opcode.text {
+                    "call" => self.call(instruction, scope, context)?,
+                    "ret" if !self.calls.is_empty() => {
+                        self.returns.push(self.code.len());
+                        self.code.push((scope, Code::Return { instruction, target: 0 }));
+                    }
+                    _ => self.code.push((scope, Code::Written(instruction))),
+                },
                 Statement::Scope(inner) => {
                     let inner_scope = context.scopes.open(scope);
                     self.walk(inner, inner_scope, context)?;
@@ -166,8 +218,12 @@ impl<'a> Collected<'a> {
                 let offset = self.local.place(variable.bytes(), variable.align, variable.name)?;
                 context.scopes.declare_variable(scope, variable.name, Symbol::Offset(offset))
             }
-            VariableSpace::Parameter => Err(unsupported("`.param` variables in a body, which calls use")),
-            VariableSpace::Global | VariableSpace::Constant => {
+            VariableSpace::Parameter => {
+                let bytes = variable.bytes();
+                let offset = self.local.place(bytes, variable.align, variable.name)?;
+                context.scopes.declare_variable(scope, variable.name, Symbol::Argument { offset, bytes })
+            }
+            VariableSpace::Global | VariableSpace::Constant | VariableSpace::Register => {
                 Err(unsupported("`.global` and `.const` variables in a body"))
             }
         }

@@ -12,6 +12,8 @@ pub(super) enum Symbol {
     Offset(u64),
     /// An offset in the CTA's shared memory.
     Shared(u64),
+    /// A `.param` variable of a function, by its offset in local memory: an argument or a result of a call.
+    Argument { offset: u64, bytes: u64 },
     /// A module variable, by its index.
     Variable(u32),
     /// A module variable whose initial value contains addresses.

@@ -111,6 +111,7 @@ pub(super) fn load(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     let (length, ty) = vector_length(form, space)?;
     let operands = form.operands(2 + policy, 2 + policy)?;
     check_cache_policy(form, operands.get(2))?;
+    let space = form.parameter_space(&operands[1], space);
     let mut register_bytes = None;
     let mut destinations = Vec::with_capacity(length);
     for element in form.exact_elements(&operands[0], length)? {
@@ -143,13 +144,14 @@ pub(super) fn store(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     }
     let (order, scope) = ordering(form, (".release", MemoryOrder::Release))?;
     let space = take_space(form);
-    if matches!(space, StateSpace::Parameter | StateSpace::Constant) {
-        return Err(form.unsupported(": stores to this state space"));
-    }
     let policy = usize::from(form.cache_hints());
     let (length, ty) = vector_length(form, space)?;
     let operands = form.operands(2 + policy, 2 + policy)?;
     check_cache_policy(form, operands.get(2))?;
+    let space = form.parameter_space(&operands[0], space);
+    if matches!(space, StateSpace::Parameter | StateSpace::Constant) {
+        return Err(form.unsupported(": stores to this state space"));
+    }
     let sources = form.exact_elements(&operands[1], length)?;
     Ok(Operation::Store(Store {
         space,

@@ -14,10 +14,12 @@ mod registers;
 mod scope;
 mod target;
 
+mod async_copy;
 mod atomic;
 mod barrier;
 mod bits;
 mod bulk;
+mod call;
 mod compare;
 mod control;
 mod convert;
@@ -25,6 +27,7 @@ mod fence;
 mod float;
 mod half;
 mod integer;
+mod matrix;
 mod mbarrier;
 mod memory;
 mod movement;
@@ -33,7 +36,9 @@ mod space;
 mod special;
 mod table;
 mod tcgen05;
+mod tensor_map;
 mod warp;
+mod wgmma;
 
 use crate::program;
 use crate::ptx::{PtxError, ast};
@@ -51,7 +56,7 @@ pub(crate) fn module(module: &ast::Module<'_>, source: &str) -> Result<program::
         if kernels.iter().any(|kernel| kernel.name == function.name.text) {
             return Err(PtxError::Redeclared { name: function.name.text.into(), at: function.name.span.into() });
         }
-        kernels.push(Arc::new(kernel::decode(function, body, &target, &globals, source.clone())?));
+        kernels.push(Arc::new(kernel::decode(function, body, (&target, &globals, &module.functions), source.clone())?));
     }
     Ok(program::Module {
         version: module.version,

@@ -1,8 +1,8 @@
 //! Which value registers an instruction reads and writes.
 
 use crate::program::{
-    Address, BarrierKind, BarrierReduction, Bulk, Fence, MbarrierKind, MbarrierPhase, MultimemKind, Operand, Operation,
-    Register, ScalarInstruction, Tcgen05, Tcgen05Operand, VoteKind,
+    Address, AsyncCopy, BarrierKind, BarrierReduction, Bulk, Fence, MbarrierKind, MbarrierPhase, MultimemKind, Operand,
+    Operation, Register, ScalarInstruction, Tcgen05, Tcgen05Operand, TensorMapUpdate, VoteKind, Wgmma, WgmmaOperand,
 };
 
 /// Calls `visit(register, written)` for each value register of an operation.
@@ -110,6 +110,48 @@ impl Visitor<'_> {
                 self.mbarrier(&mut mbarrier.kind);
             }
             O::Bulk(bulk) => self.bulk(bulk),
+            O::AsyncCopy(copy) => match copy {
+                AsyncCopy::Copy { destination, source, source_bytes, .. } => {
+                    self.address(destination);
+                    self.address(source);
+                    self.read_all(source_bytes);
+                }
+                AsyncCopy::MbarrierArrive { barrier, .. } => self.address(barrier),
+                AsyncCopy::CommitGroup | AsyncCopy::WaitGroup { .. } | AsyncCopy::WaitAll => {}
+            },
+            O::LoadMatrix(load) => {
+                self.address(&mut load.address);
+                self.write_all(&mut load.destinations);
+            }
+            O::StoreMatrix(store) => {
+                self.address(&mut store.address);
+                self.read_all(&mut store.sources);
+            }
+            O::WarpMma(mma) => {
+                self.read_all(mma.a.iter_mut().chain(&mut mma.b).chain(&mut mma.c));
+                self.write_all(&mut mma.destinations);
+            }
+            O::TensorMap(TensorMapUpdate::Replace { address, value, .. }) => {
+                self.address(address);
+                self.read(value);
+            }
+            O::TensorMap(TensorMapUpdate::CopyFence { destination, source }) => {
+                self.address(destination);
+                self.address(source);
+            }
+            O::Wgmma(wgmma) => match wgmma {
+                Wgmma::Fence | Wgmma::CommitGroup => {}
+                Wgmma::WaitGroup { accumulators, .. } => self.read_all(accumulators),
+                Wgmma::Mma(mma) => {
+                    self.read(&mut mma.b);
+                    match &mut mma.a {
+                        WgmmaOperand::Descriptor(operand) => self.read(operand),
+                        WgmmaOperand::Registers(operands) => self.read_all(operands),
+                    }
+                    self.read_all(&mut mma.previous);
+                    self.write_all(&mut mma.destinations);
+                }
+            },
             O::Tcgen05(tcgen05) => self.tcgen05(tcgen05),
             O::Multimem(multimem) => {
                 self.address(&mut multimem.address);

@@ -6,13 +6,14 @@ use crate::program::{Operation, StateSpace};
 use crate::ptx::PtxError;
 use crate::ptx::ast::Type;
 
-const SPACES: [(&str, StateSpace); 9] = [
+const SPACES: [(&str, StateSpace); 10] = [
     (".global", StateSpace::Global),
     (".shared", StateSpace::SharedCta),
     (".shared::cta", StateSpace::SharedCta),
     (".shared::cluster", StateSpace::SharedCluster),
     (".param", StateSpace::Parameter),
     (".param::entry", StateSpace::Parameter),
+    (".param::func", StateSpace::Parameter),
     (".local", StateSpace::Local),
     (".const", StateSpace::Constant),
     (".generic", StateSpace::Generic),
@@ -20,18 +21,18 @@ const SPACES: [(&str, StateSpace); 9] = [
 
 /// Takes a state space; generic if there is none.
 pub(super) fn take_space(form: &mut Form<'_, '_>) -> StateSpace {
-    form.choose(&SPACES[..8]).unwrap_or(StateSpace::Generic)
+    form.choose(&SPACES[..9]).unwrap_or(StateSpace::Generic)
 }
 
 /// Takes a state space out of those given; generic if there is none.
 pub(super) fn take_space_of(form: &mut Form<'_, '_>, allowed: &[StateSpace]) -> StateSpace {
-    let table: Vec<_> = SPACES[..8].iter().copied().filter(|(_, space)| allowed.contains(space)).collect();
+    let table: Vec<_> = SPACES[..9].iter().copied().filter(|(_, space)| allowed.contains(space)).collect();
     form.choose(&table).unwrap_or(StateSpace::Generic)
 }
 
 pub(super) fn convert_address(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     let to_space = form.has(".to");
-    let space = form.choose_required("a state space", &SPACES[..8])?;
+    let space = form.choose_required("a state space", &SPACES[..9])?;
     let ty = form.data_type(&[Type::U64, Type::U32])?;
     if ty == Type::U32 {
         return Err(form.unsupported(": 32-bit generic addresses"));
@@ -46,7 +47,7 @@ pub(super) fn convert_address(form: &mut Form<'_, '_>) -> Result<Operation, PtxE
 }
 
 pub(super) fn is_space(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
-    let space = form.choose_required("a state space", &SPACES[..8])?;
+    let space = form.choose_required("a state space", &SPACES[..9])?;
     let [destination, source] = form.exactly()?;
     Ok(Operation::IsSpace { destination: form.predicate(destination)?, source: form.source(source, Type::B64)?, space })
 }

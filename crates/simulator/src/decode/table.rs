@@ -40,7 +40,6 @@ pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         "brx" => control::branch_indexed(form),
         "exit" | "ret" => control::exit(form),
         "trap" => control::trap(form),
-        "call" => Err(form.unsupported(": calls (inline every function)")),
         "nanosleep" => control::nanosleep(form),
         "setmaxnreg" => control::set_max_registers(form),
         "griddepcontrol" => control::grid_dependency(form),
@@ -65,13 +64,13 @@ pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         "cp" => bulk::decode(form),
         "tcgen05" => tcgen05::decode(form),
         "multimem" => multimem::decode(form),
-        "wgmma"
-        | "mma"
-        | "wmma"
-        | "ldmatrix"
-        | "stmatrix"
+        "ldmatrix" => matrix::load(form),
+        "stmatrix" => matrix::store(form),
+        "mma" => matrix::mma(form),
+        "tensormap" => tensor_map::decode(form),
+        "wgmma" => wgmma::decode(form),
+        "wmma"
         | "movmatrix"
-        | "tensormap"
         | "clusterlaunchcontrol"
         | "tex"
         | "tld4"

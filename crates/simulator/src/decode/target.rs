@@ -18,6 +18,8 @@ pub(super) enum Needs {
     AtLeast(u32, &'static str),
     /// An architecture- or family-specific target of this architecture or a later one.
     Specific(u32, &'static str),
+    /// Exactly this architecture, with its specific features.
+    Only(u32, &'static str),
     /// Tensor memory.
     TensorMemory,
 }
@@ -28,11 +30,12 @@ impl Needs {
     pub(super) const SM90: Self = Self::AtLeast(90, "sm_90 or later");
     pub(super) const SM100: Self = Self::AtLeast(100, "sm_100 or later");
     pub(super) const SM90A: Self = Self::Specific(90, "sm_90a, or an `a` or `f` target of a later architecture");
+    pub(super) const WGMMA: Self = Self::Only(90, "sm_90a");
     pub(super) const SM100A: Self = Self::Specific(100, "sm_100a, sm_100f or a later `a` or `f` target");
 
     pub(super) fn text(self) -> &'static str {
         match self {
-            Self::AtLeast(_, text) | Self::Specific(_, text) => text,
+            Self::AtLeast(_, text) | Self::Specific(_, text) | Self::Only(_, text) => text,
             Self::TensorMemory => "a target with tensor memory, such as sm_100a or sm_100f",
         }
     }
@@ -58,6 +61,7 @@ impl Target {
         match needs {
             Needs::AtLeast(architecture, _) => self.architecture >= architecture,
             Needs::Specific(architecture, _) => self.specific && self.architecture >= architecture,
+            Needs::Only(architecture, _) => self.specific && self.architecture == architecture,
             Needs::TensorMemory => self.specific && matches!(self.architecture, 100 | 101 | 103 | 110),
         }
     }

@@ -116,10 +116,8 @@ fn shape(form: &mut Form<'_, '_>) -> Result<(Tcgen05Shape, u8, usize), PtxError>
         (".16x64b", (Tcgen05Shape::Lanes16x64b, 1)),
         (".16x128b", (Tcgen05Shape::Lanes16x128b, 2)),
         (".16x256b", (Tcgen05Shape::Lanes16x256b, 4)),
+        (".16x32bx2", (Tcgen05Shape::Lanes16x32b { upper: false }, 1)),
     ];
-    if form.has(".16x32bx2") {
-        return Err(form.unsupported(": shape .16x32bx2"));
-    }
     let (shape, registers) = form.choose_required("a shape", &shapes)?;
     let repeats =
         [(".x1", 1u8), (".x2", 2), (".x4", 4), (".x8", 8), (".x16", 16), (".x32", 32), (".x64", 64), (".x128", 128)];
@@ -139,6 +137,11 @@ fn vector<'a>(form: &Form<'_, 'a>, operand: &'a Operand<'a>, count: usize) -> Re
     }
 }
 
+/// `immHalfSplitoff` of `.16x32bx2`, in columns.
+fn half_offset<'a>(form: &Form<'_, 'a>, operand: &Operand<'a>) -> Result<u32, PtxError> {
+    Ok(form.immediate(operand, "the offset of the second half", 0..=511)? as u32)
+}
+
 fn load(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     sync_aligned(form)?;
     if form.has(".red") {
@@ -147,11 +150,14 @@ fn load(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     let (shape, repeat, count) = shape(form)?;
     let pack = form.has(".pack::16b");
     form.require(".b32")?;
-    let [destinations, address] = form.exactly()?;
+    let split = usize::from(matches!(shape, Tcgen05Shape::Lanes16x32b { .. }));
+    let operands = form.operands(2 + split, 2 + split)?;
+    let (destinations, address) = (&operands[0], &operands[1]);
     let destinations = vector(form, destinations, count)?;
     Ok(Tcgen05::Load {
         shape,
         repeat,
+        half_offset: operands.get(2).map(|operand| half_offset(form, operand)).transpose()?,
         pack,
         destinations: destinations.iter().map(|e| form.register(e, Type::B32)).collect::<Result<_, _>>()?,
         address: form.tensor_memory_address(address)?,
@@ -163,11 +169,14 @@ fn store(form: &mut Form<'_, '_>) -> Result<Tcgen05, PtxError> {
     let (shape, repeat, count) = shape(form)?;
     let unpack = form.has(".unpack::16b");
     form.require(".b32")?;
-    let [address, sources] = form.exactly()?;
+    let split = usize::from(matches!(shape, Tcgen05Shape::Lanes16x32b { .. }));
+    let operands = form.operands(2 + split, 2 + split)?;
+    let (address, sources) = (&operands[0], &operands[1 + split]);
     let sources = vector(form, sources, count)?;
     Ok(Tcgen05::Store {
         shape,
         repeat,
+        half_offset: if split == 1 { Some(half_offset(form, &operands[1])?) } else { None },
         unpack,
         sources: sources.iter().map(|e| form.source(e, Type::B32)).collect::<Result<_, _>>()?,
         address: form.tensor_memory_address(address)?,

@@ -12,6 +12,7 @@ use crate::ordering::{GlobalAccess, OrderingError, WarpOrder};
 use crate::program::{AtomicOperation, ElementType};
 use crate::shared::{SharedRange, SharedReader};
 use crate::tensor_map::{BoxChunk, TensorMap};
+use crate::trace::{AsyncOperation, Stage};
 use crate::warp::Resume;
 
 /// Where a load comes from.
@@ -60,6 +61,18 @@ pub(crate) enum BulkTransfer {
         group: u64,
         stamp: u32,
     },
+}
+
+impl BulkTransfer {
+    /// What an observer is told of it.
+    pub(crate) fn describe(&self) -> AsyncOperation {
+        match self {
+            Self::Load { range, .. } => AsyncOperation::BulkLoad { bytes: range.end - range.start },
+            Self::StoreRead { range, .. } | Self::StoreWrite { range, .. } => {
+                AsyncOperation::BulkStore { bytes: range.end - range.start }
+            }
+        }
+    }
 }
 
 /// Bulk groups of one thread.
@@ -151,6 +164,7 @@ impl Machine {
             BulkTransfer::Load { source, cta, range, barrier_cta, barrier_offset } => {
                 let bytes = range.end - range.start;
                 self.land_load(site, &source, cta, &range)?;
+                self.operation_at(site, Stage::Completed, || AsyncOperation::BulkLoad { bytes });
                 let (mbarrier, phase) = self.complete_transactions(barrier_cta, barrier_offset, bytes)?;
                 let target = self.cta_mut(cta);
                 target.shared.shadow.end_bulk_write(&range, mbarrier, phase);
@@ -168,6 +182,9 @@ impl Machine {
                     group.reads_left -= 1;
                 }
                 self.wake_bulk_waiters(cta);
+                self.operation_at(site, Stage::SourceRead, || AsyncOperation::BulkStore {
+                    bytes: range.end - range.start,
+                });
                 site.launch.operations.fetch_add(1, Ordering::Relaxed);
                 let write = BulkTransfer::StoreWrite { destination, bytes, range, cta, uid, thread, group, stamp };
                 let due = self.now + self.random.latency();
@@ -175,6 +192,9 @@ impl Machine {
             }
             BulkTransfer::StoreWrite { destination, bytes, range, cta, uid, thread, group, stamp } => {
                 self.land_store(site, &destination, &bytes, &range, stamp)?;
+                self.operation_at(site, Stage::Completed, || AsyncOperation::BulkStore {
+                    bytes: range.end - range.start,
+                });
                 site.launch.operations.fetch_sub(1, Ordering::Relaxed);
                 // The CTA may have exited, and its slot be another's, by now.
                 if let Some(state) = self.ctas.try_get_mut(cta)
@@ -235,7 +255,7 @@ impl Machine {
                     launched: site.launch.started,
                     now: self.now,
                 };
-                let order = &cta.orders[site.warp as usize];
+                let Some(order) = cta.orders.get(site.warp as usize) else { return Ok(()) };
                 let at = address + (offset - place.offset);
                 self.tracker.check_read(stamp, at, false, &access, order)?;
                 Ok(self.tracker.check_proxy(stamp, at, &access, order)?)

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod tensor_core;
+mod wgmma;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 pub(crate) use bulk::{BulkDestination, BulkSource, BulkThread, BulkTransfer, StoreGroup};
 pub(crate) use tensor_core::{TensorOperation, TensorPipe, TensorWork};
+pub(crate) use wgmma::{GROUP_WARPS, WgmmaPipe};
 
 use crate::fault::{Fault, FaultCause};
 use crate::launch::Launch;
@@ -27,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) warp: u32,
     pub(crate) lanes: LaneMask,
     pub(crate) pc: u32,
+    /// Unique in the node's life.
+    pub(crate) number: u64,
 }
 
 impl Site {

@@ -8,6 +8,8 @@ use crate::fault::{Fault, FaultCause};
 use crate::machine::Machine;
 use crate::ordering::Knowledge;
 use crate::tcgen05::{Mma, MmaCta, SharedCopy};
+use crate::trace::{AsyncOperation, Stage};
+use crate::wgmma::WarpProduct;
 
 /// Most operations that a pipe executes in one go.
 const MOST_AT_ONCE: usize = 8;
@@ -19,8 +21,22 @@ pub(crate) enum TensorWork {
     Mma(Box<Mma>),
     /// `cp`
     Copy(Box<SharedCopy>),
+    /// A warp's share of a `wgmma.mma_async`, with the buffer of its accumulators.
+    Wgmma { product: Box<WarpProduct>, slot: u32 },
     /// `commit`: arrive on the mbarrier at an offset in each CTA.
     Commit { offset: u32, knowledge: Box<Knowledge> },
+}
+
+impl TensorWork {
+    /// What an observer is told of it.
+    fn describe(&self) -> AsyncOperation {
+        match self {
+            Self::Mma(mma) => AsyncOperation::Mma { macs: mma.macs() },
+            Self::Wgmma { product, .. } => AsyncOperation::Mma { macs: product.macs() },
+            Self::Copy(_) => AsyncOperation::TensorCopy,
+            Self::Commit { .. } => AsyncOperation::Commit,
+        }
+    }
 }
 
 /// A queued operation.
@@ -46,6 +62,7 @@ pub(crate) struct TensorPipe {
 impl Machine {
     /// Queues an operation of a warp.
     pub(crate) fn push_tensor_operation(&mut self, cta: u32, warp: u32, operation: TensorOperation) {
+        self.operation_at(&operation.site, Stage::Issued, || operation.work.describe());
         let due = self.now + self.random.latency();
         let pipes = &mut self.ctas.get_mut(cta).pipes;
         let pipe = pipes.iter().position(|pipe| pipe.warp == warp).unwrap_or_else(|| {
@@ -81,9 +98,15 @@ impl Machine {
     fn execute_operation(&mut self, operation: &TensorOperation) -> Result<(), FaultCause> {
         match &operation.work {
             TensorWork::Commit { offset, knowledge } => {
+                self.operation_at(&operation.site, Stage::Completed, || AsyncOperation::Commit);
                 for &cta in &operation.ctas {
                     self.asynchronous_arrive(cta, *offset, knowledge)?;
                 }
+            }
+            TensorWork::Wgmma { product, slot } => {
+                let site = &operation.site;
+                self.step_wgmma(site.launch.gpu, operation.ctas[0], site.warp, product, *slot)?;
+                self.operation_at(site, Stage::Completed, || AsyncOperation::Mma { macs: product.macs() });
             }
             TensorWork::Copy(copy) => {
                 for &cta in &operation.ctas {
@@ -92,6 +115,7 @@ impl Machine {
                     let tensor = tensor.expect("checked when it was issued");
                     copy.execute(&cta.shared, &mut tensor.memory, cta.owner())?;
                 }
+                self.operation_at(&operation.site, Stage::Completed, || AsyncOperation::TensorCopy);
             }
             TensorWork::Mma(mma) => {
                 let sm_of = |cta: u32| {
@@ -119,6 +143,7 @@ impl Machine {
                 }
                 result?;
                 self.counters[operation.site.launch.gpu as usize].tensor_macs += mma.macs();
+                self.operation_at(&operation.site, Stage::Completed, || AsyncOperation::Mma { macs: mma.macs() });
             }
         }
         Ok(())

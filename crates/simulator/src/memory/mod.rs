@@ -239,19 +239,21 @@ impl NodeMemory {
 
     #[cold]
     fn why_not_mapped(&self, gpu: u32, address: u64, bytes: u64) -> AccessProblem {
+        // A register may hold an address up to the last one, where the access would wrap around.
+        let end = address.saturating_add(bytes);
         let below = self.mappings.iter().rev().find(|mapping| mapping.base <= address);
         match below {
             Some(mapping) if self.lookup(address).is_some() && !mapping.live => {
                 AccessProblem::Freed { base: mapping.base }
             }
-            Some(mapping) if address + bytes <= mapping.base + mapping.bytes => {
+            Some(mapping) if end <= mapping.base + mapping.bytes => {
                 debug_assert_ne!(mapping.gpu, gpu);
                 AccessProblem::OtherGpu { gpu: mapping.gpu }
             }
             Some(mapping) if address - mapping.base < mapping.bytes + (2 << CHUNK_SHIFT) => AccessProblem::PastEnd {
                 base: mapping.base,
                 mapped_bytes: mapping.bytes,
-                distance: address + bytes - mapping.base - mapping.bytes,
+                distance: end - mapping.base - mapping.bytes,
             },
             _ => AccessProblem::Unmapped,
         }

@@ -66,6 +66,16 @@ pub enum OrderingError {
         /// Offset in the CTA's shared memory.
         offset: u32,
     },
+    /// A `cp.async` that its thread has not waited for.
+    #[error(
+        "shared memory at {offset:#x} is the destination of a cp.async of {issuer} that is still in flight: wait for it with cp.async.wait_group, cp.async.wait_all or an mbarrier first"
+    )]
+    CopyInFlight {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// Who issued the copy.
+        issuer: Actor,
+    },
     /// A tensor-core operation may still read what is overwritten.
     #[error(
         "shared memory at {offset:#x} is overwritten while a tcgen05 operation of {issuer} may still read it: wait for a tcgen05.commit that covers the operation"
@@ -75,6 +85,16 @@ pub enum OrderingError {
         offset: u32,
         /// Who issued the operation.
         issuer: Actor,
+    },
+    /// A warpgroup product may still read what is overwritten.
+    #[error(
+        "shared memory at {offset:#x} is overwritten while a wgmma.mma_async of the warpgroup of {first_warp} may still read it: wgmma.wait_group (and a barrier towards the other warps) is missing"
+    )]
+    WgmmaReadPending {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+        /// First warp of the warpgroup.
+        first_warp: Actor,
     },
     /// A bulk store may still read what is overwritten.
     #[error(

@@ -42,7 +42,7 @@ impl Foreign {
         *mine = if includes(theirs, mine) { theirs.clone() } else { Arc::new(merge(mine, theirs)) };
     }
 
-    fn join_cluster(&mut self, cluster: u32, clock: &Clock) {
+    pub(crate) fn join_cluster(&mut self, cluster: u32, clock: &Clock) {
         if self.get(cluster).is_some_and(|known| known.includes(clock)) {
             return;
         }
@@ -54,7 +54,7 @@ impl Foreign {
     }
 
     /// Forgets clusters before `horizon`.
-    fn forget_before(&mut self, horizon: u32) {
+    pub(crate) fn forget_before(&mut self, horizon: u32) {
         let stale = self.entries().partition_point(|entry| entry.0 < horizon);
         if stale > 0 {
             self.0 = Some(Arc::new(self.entries()[stale..].to_vec()));
@@ -190,6 +190,7 @@ impl WarpOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::OrderingRules;
 
     fn access(cluster: u32, gpu: u32, order: MemoryOrder, scope: Scope) -> WordAccess {
         WordAccess { cluster, gpu, order, scope, horizon: 0 }
@@ -197,7 +198,8 @@ mod tests {
 
     /// What warp 0 of cluster 2 on GPU 1 knows of cluster 1 on GPU 0 after a handshake.
     fn handshake(release: (MemoryOrder, Scope), acquire: (MemoryOrder, Scope)) -> u32 {
-        let (mut writer, mut reader) = (WarpOrder::new(0, 0), WarpOrder::new(0, 0));
+        let (mut writer, mut reader) =
+            (WarpOrder::new(0, 0, OrderingRules::Strict), WarpOrder::new(0, 0, OrderingRules::Strict));
         let mut word = GlobalWord::default();
         word.write(&access(1, 0, release.0, release.1), false, &mut writer);
         word.read(&access(2, 1, acquire.0, acquire.1), &mut reader, 1);
@@ -238,7 +240,11 @@ mod tests {
 
     #[test]
     fn knowledge_is_transitive_and_shared() {
-        let (mut a, mut b, mut c) = (WarpOrder::new(0, 0), WarpOrder::new(0, 0), WarpOrder::new(0, 0));
+        let (mut a, mut b, mut c) = (
+            WarpOrder::new(0, 0, OrderingRules::Strict),
+            WarpOrder::new(0, 0, OrderingRules::Strict),
+            WarpOrder::new(0, 0, OrderingRules::Strict),
+        );
         let (mut first, mut second) = (GlobalWord::default(), GlobalWord::default());
         let order = |cluster, order| access(cluster, cluster, order, Scope::System);
         first.write(&order(1, MemoryOrder::Release), false, &mut a);

@@ -2,6 +2,7 @@
 
 use super::foreign::Foreign;
 use super::global::SORTS;
+use crate::node::OrderingRules;
 use crate::program::{MemoryOrder, Scope};
 
 /// One counter per actor; an absent entry is zero.
@@ -132,6 +133,7 @@ pub(crate) fn is_acquire(order: MemoryOrder) -> bool {
 pub(crate) struct WarpOrder {
     /// Its number in the cluster.
     pub(crate) actor: u32,
+    pub(crate) rules: OrderingRules,
     /// What it knows. Its own entry of `generic` is its current epoch.
     pub(crate) known: Knowledge,
     /// What its last release fence covered; a relaxed arrival after it publishes that much.
@@ -159,11 +161,12 @@ pub(crate) struct WarpOrder {
 }
 
 impl WarpOrder {
-    pub(crate) fn new(actor: u32, now: u64) -> Self {
+    pub(crate) fn new(actor: u32, now: u64, rules: OrderingRules) -> Self {
         let mut known = Knowledge::default();
         known.generic.raise(actor, 1);
         Self {
             actor,
+            rules,
             known,
             fenced: Knowledge::default(),
             fence_scope: Scope::Cta,
@@ -197,6 +200,7 @@ impl WarpOrder {
     /// An arrival, or a release write, hands its knowledge on.
     pub(crate) fn publish(&mut self, order: MemoryOrder, into: &mut Knowledge) {
         if is_release(order) {
+            self.tensor_release();
             into.join(&self.known);
             self.next_epoch();
         } else {
@@ -211,6 +215,7 @@ impl WarpOrder {
         if is_acquire(order) {
             self.known.join_memory(from);
             self.last_acquire = now;
+            self.tensor_acquire();
         } else {
             self.pending.join_memory(from);
         }
@@ -235,6 +240,7 @@ impl WarpOrder {
     pub(crate) fn fence(&mut self, order: MemoryOrder, scope: Scope, now: u64) {
         if is_release(order) {
             self.fence_scope = scope;
+            self.tensor_release();
             self.fenced.copy_from(&self.known);
             self.next_epoch();
         }
@@ -243,6 +249,7 @@ impl WarpOrder {
             self.known.join_memory(&pending);
             self.pending = pending;
             self.last_acquire = now;
+            self.tensor_acquire();
         }
     }
 
@@ -258,6 +265,20 @@ impl WarpOrder {
     pub(crate) fn alias_fence(&mut self) {
         self.alias_covered = self.last_acquire;
         self.next_epoch();
+    }
+
+    /// What a release means to tcgen05 operations.
+    fn tensor_release(&mut self) {
+        if self.rules == OrderingRules::Practised {
+            self.before_thread_sync();
+        }
+    }
+
+    /// What an acquire means to tcgen05 operations.
+    fn tensor_acquire(&mut self) {
+        if self.rules == OrderingRules::Practised {
+            self.after_thread_sync();
+        }
     }
 
     /// `tcgen05.fence::before_thread_sync`.
@@ -280,8 +301,8 @@ mod tests {
 
     #[test]
     fn release_hands_on_what_relaxed_keeps() {
-        let mut writer = WarpOrder::new(0, 0);
-        let mut reader = WarpOrder::new(1, 0);
+        let mut writer = WarpOrder::new(0, 0, OrderingRules::Strict);
+        let mut reader = WarpOrder::new(1, 0, OrderingRules::Strict);
         let stamp = writer.epoch();
         let mut barrier = Knowledge::default();
         writer.publish(MemoryOrder::Relaxed, &mut barrier);
@@ -297,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_proxy_fence_covers_what_is_known_then() {
-        let mut writer = WarpOrder::new(0, 0);
+        let mut writer = WarpOrder::new(0, 0, OrderingRules::Strict);
         let before = writer.epoch();
         writer.proxy_fence();
         assert!(writer.known.proxied.get(0) >= before);

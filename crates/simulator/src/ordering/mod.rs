@@ -14,8 +14,8 @@ mod shared;
 mod tensor;
 
 pub use error::{Actor, OrderingError};
-pub(crate) use foreign::{GlobalWord, WordAccess};
+pub(crate) use foreign::{Foreign, GlobalWord, WordAccess};
 pub(crate) use global::{AccessSort, GlobalAccess, GlobalTracker};
 pub(crate) use knowledge::{Knowledge, WarpOrder, is_acquire, is_release};
-pub(crate) use shared::{AsyncReader, SharedShadow};
+pub(crate) use shared::{AsyncReader, SharedShadow, WriteSort};
 pub(crate) use tensor::{TensorIssuer, TensorShadow};

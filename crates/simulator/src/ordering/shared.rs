@@ -23,6 +23,11 @@ enum Kind {
     Epoch,
     /// The same by a strong (atomic, volatile, relaxed...) access, which races with nothing.
     Strong,
+    /// A write by `tcgen05.alloc`, which keeps the order of accesses to one address without a proxy fence (PTX ISA,
+    /// tcgen05 asynchronous operations).
+    Allocation,
+    /// A `cp.async` of a warp that nobody has waited for.
+    Copying,
     /// Several unordered readers: `value` indexes the read sets.
     Set,
     /// A bulk write that has not landed.
@@ -31,8 +36,14 @@ enum Kind {
     Phase,
     /// A read by a tcgen05 operation: `value` is its number.
     Operation,
+    /// A read by a warpgroup product: `actor` is the first warp of the warpgroup, `value` the product's number.
+    Warpgroup,
     /// A read by a bulk store that nobody has waited for.
     BulkPending,
+}
+
+fn is_weak_write(kind: Kind) -> bool {
+    matches!(kind, Kind::Epoch | Kind::Allocation)
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,11 +71,24 @@ struct Page {
     asynchronous: Option<Box<[AsyncCell; ASYNC_CELLS]>>,
 }
 
+/// How a generic write may race.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteSort {
+    /// Atomic, volatile, relaxed...: races with nothing.
+    Strong,
+    /// Races with every access that it is not ordered with.
+    Weak,
+    /// Weak, of the value that is there, where the rules let it race with such accesses.
+    Unchanged,
+}
+
 /// Who reads through the async proxy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AsyncReader {
     /// A tcgen05 operation of the issuing warp, by number.
     Operation(u32),
+    /// A product of a warpgroup: its first warp and the product's number.
+    Warpgroup { leader: u32, number: u32 },
     /// A bulk store of the issuing warp.
     BulkStore,
 }
@@ -111,6 +135,9 @@ impl SharedShadow {
             Kind::Operation if order.known.commits.get(stamp.actor.into()) < stamp.value => {
                 Err(OrderingError::TensorReadPending { offset, issuer })
             }
+            Kind::Warpgroup if order.known.commits.get(stamp.actor.into()) < stamp.value => {
+                Err(OrderingError::WgmmaReadPending { offset, first_warp: issuer })
+            }
             Kind::BulkPending => Err(OrderingError::BulkReadPending { offset, issuer }),
             Kind::Epoch if order.known.generic.get(stamp.actor.into()) < stamp.value => {
                 Err(OrderingError::BulkReadPending { offset, issuer })
@@ -120,7 +147,10 @@ impl SharedShadow {
     }
 
     fn check_generic_write(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
-        if stamp.kind == Kind::Epoch && order.known.generic.get(stamp.actor.into()) < stamp.value {
+        if stamp.kind == Kind::Copying {
+            return Err(OrderingError::CopyInFlight { offset, issuer: self.actor(stamp.actor) });
+        }
+        if is_weak_write(stamp.kind) && order.known.generic.get(stamp.actor.into()) < stamp.value {
             return Err(OrderingError::UnsynchronisedWrite { offset, writer: self.actor(stamp.actor) });
         }
         Ok(())
@@ -163,29 +193,33 @@ impl SharedShadow {
                 at = (at | 3) + 1;
                 continue;
             }
-            let epoch = order.epoch();
-            let mine = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: epoch };
+            let mine = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: order.epoch() };
             let cell = self.generic_cell(page_index, index);
-            if cell.write.kind == Kind::Epoch && cell.write.actor != mine.actor {
+            if cell.write.kind == Kind::Copying || is_weak_write(cell.write.kind) && cell.write.actor != mine.actor {
                 self.check_generic_write(cell.write, at, order)?;
             }
-            match cell.read.kind {
-                Kind::Epoch if cell.read.actor != mine.actor => {
-                    if order.known.generic.get(cell.read.actor.into()) >= cell.read.value {
-                        self.set_read(page_index, index, mine);
-                    } else {
-                        let set = self.new_set();
-                        self.read_sets[set as usize].raise(cell.read.actor.into(), cell.read.value);
-                        self.read_sets[set as usize].raise(order.actor, epoch);
-                        self.set_read(page_index, index, Stamp { kind: Kind::Set, actor: 0, value: set });
-                    }
-                }
-                Kind::Set => self.read_sets[cell.read.value as usize].raise(order.actor, epoch),
-                _ => self.set_read(page_index, index, mine),
-            }
+            self.note_read(page_index, index, cell.read, mine, order);
             at = (at | 3) + 1;
         }
         Ok(())
+    }
+
+    #[inline]
+    fn note_read(&mut self, page: usize, index: usize, earlier: Stamp, mine: Stamp, order: &WarpOrder) {
+        match earlier.kind {
+            Kind::Epoch if earlier.actor != mine.actor => {
+                if order.known.generic.get(earlier.actor.into()) >= earlier.value {
+                    self.set_read(page, index, mine);
+                } else {
+                    let set = self.new_set();
+                    self.read_sets[set as usize].raise(earlier.actor.into(), earlier.value);
+                    self.read_sets[set as usize].raise(order.actor, mine.value);
+                    self.set_read(page, index, Stamp { kind: Kind::Set, actor: 0, value: set });
+                }
+            }
+            Kind::Set => self.read_sets[earlier.value as usize].raise(order.actor, mine.value),
+            _ => self.set_read(page, index, mine),
+        }
     }
 
     /// A generic store, or atomic, of one lane.
@@ -194,10 +228,10 @@ impl SharedShadow {
         &mut self,
         offset: u32,
         bytes: u32,
-        strong: bool,
+        sort: WriteSort,
         order: &WarpOrder,
     ) -> Result<(), OrderingError> {
-        let kind = if strong { Kind::Strong } else { Kind::Epoch };
+        let kind = if sort == WriteSort::Strong { Kind::Strong } else { Kind::Epoch };
         let mine = Stamp { kind, actor: order.actor as u16, value: order.epoch() };
         let (mut at, end) = (offset, offset + bytes);
         while at < end {
@@ -210,9 +244,17 @@ impl SharedShadow {
             }
             let index = (within >> GENERIC_SHIFT) as usize;
             let cell = self.generic_cell(page_index, index);
-            if !strong {
-                self.check_generic_write(cell.write, at, order)?;
-                self.check_generic_read(cell.read, at, order)?;
+            if sort != WriteSort::Strong {
+                let ordered = self
+                    .check_generic_write(cell.write, at, order)
+                    .and_then(|()| self.check_generic_read(cell.read, at, order));
+                if ordered.is_err() && sort == WriteSort::Unchanged && cell.write.kind != Kind::Copying {
+                    // Nobody can tell this write from a read, except by overwriting what it may write yet.
+                    self.note_read(page_index, index, cell.read, mine, order);
+                    at = (at | 3) + 1;
+                    continue;
+                }
+                ordered?;
             }
             if cell.read.kind == Kind::Set {
                 self.recycle(cell.read.value);
@@ -222,6 +264,38 @@ impl SharedShadow {
             at = (at | 3) + 1;
         }
         Ok(())
+    }
+
+    /// `tcgen05.alloc` writes an address.
+    pub(crate) fn allocation(&mut self, offset: u32, bytes: u32, order: &WarpOrder) -> Result<(), OrderingError> {
+        self.store(offset, bytes, WriteSort::Weak, order)?;
+        self.restamp(offset, bytes, |stamp| stamp.kind = Kind::Allocation);
+        Ok(())
+    }
+
+    /// A `cp.async` writes these bytes from now on.
+    pub(crate) fn begin_copy(&mut self, offset: u32, bytes: u32, order: &WarpOrder) -> Result<(), OrderingError> {
+        self.store(offset, bytes, WriteSort::Weak, order)?;
+        self.restamp(offset, bytes, |stamp| *stamp = Stamp { kind: Kind::Copying, actor: stamp.actor, value: 0 });
+        Ok(())
+    }
+
+    /// The thread that issued a `cp.async` has waited for it: the bytes are as if it wrote them now.
+    pub(crate) fn end_copy(&mut self, offset: u32, bytes: u32, order: &WarpOrder) {
+        let mine = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: order.epoch() };
+        self.restamp(offset, bytes, |stamp| {
+            if stamp.kind == Kind::Copying && stamp.actor == mine.actor {
+                *stamp = mine;
+            }
+        });
+    }
+
+    /// Changes the write stamps of bytes that lie within 16 aligned ones, hence in one page.
+    fn restamp(&mut self, offset: u32, bytes: u32, mut change: impl FnMut(&mut Stamp)) {
+        if let Some(cells) = &mut self.pages[(offset >> PAGE_SHIFT) as usize].generic {
+            let first = ((offset & ((1 << PAGE_SHIFT) - 1)) >> GENERIC_SHIFT) as usize;
+            cells[first..first + (bytes >> GENERIC_SHIFT) as usize].iter_mut().for_each(|cell| change(&mut cell.write));
+        }
     }
 
     #[inline]
@@ -252,13 +326,16 @@ impl SharedShadow {
     fn check_proxied(&self, range: &SharedRange, order: &WarpOrder) -> Result<(), OrderingError> {
         self.each_generic(range, |at, cell| {
             let write = cell.write;
-            if !matches!(write.kind, Kind::Epoch | Kind::Strong) {
+            if write.kind == Kind::Copying {
+                return self.check_generic_write(write, at, order);
+            }
+            if !matches!(write.kind, Kind::Epoch | Kind::Strong | Kind::Allocation) {
                 return Ok(());
             }
             if order.known.generic.get(write.actor.into()) < write.value {
                 return Err(OrderingError::UnsynchronisedWrite { offset: at, writer: self.actor(write.actor) });
             }
-            if order.known.proxied.get(write.actor.into()) < write.value {
+            if write.kind != Kind::Allocation && order.known.proxied.get(write.actor.into()) < write.value {
                 return Err(OrderingError::MissingProxyFence { offset: at, writer: self.actor(write.actor) });
             }
             Ok(())
@@ -364,6 +441,9 @@ impl SharedShadow {
         let actor = order.actor as u16;
         let stamp = match reader {
             AsyncReader::Operation(number) => Stamp { kind: Kind::Operation, actor, value: number },
+            AsyncReader::Warpgroup { leader, number } => {
+                Stamp { kind: Kind::Warpgroup, actor: leader as u16, value: number }
+            }
             AsyncReader::BulkStore => Stamp { kind: Kind::BulkPending, actor, value: 0 },
         };
         self.each_async(range, |cell| cell.read = stamp);

@@ -1,6 +1,9 @@
 //! Decoded instructions, one enum per family.
 
-use super::{Address, Operand, Predicate, PredicateOperand, Register, ScalarInstruction};
+use super::{
+    Address, AsyncCopy, LoadMatrix, Operand, Predicate, PredicateOperand, Register, ScalarInstruction, StoreMatrix,
+    TensorMapUpdate, WarpMma, Wgmma,
+};
 
 /// An instruction with its guard and its place in the PTX text.
 #[derive(Debug, Clone)]
@@ -160,10 +163,22 @@ pub enum Operation {
         /// Members.
         members: Operand,
     },
+    /// `ldmatrix`.
+    LoadMatrix(LoadMatrix),
+    /// `stmatrix`.
+    StoreMatrix(StoreMatrix),
+    /// `mma.sync`.
+    WarpMma(WarpMma),
     /// `mbarrier.*` on shared memory.
     Mbarrier(Mbarrier),
+    /// `cp.async`.
+    AsyncCopy(AsyncCopy),
     /// `cp.async.bulk*`.
     Bulk(Bulk),
+    /// `tensormap.*`.
+    TensorMap(TensorMapUpdate),
+    /// `wgmma.*`.
+    Wgmma(Wgmma),
     /// `tcgen05.*`.
     Tcgen05(Tcgen05),
     /// `multimem.*`.
@@ -730,6 +745,8 @@ pub enum Tcgen05 {
         shape: Tcgen05Shape,
         /// `.x1` to `.x128`.
         repeat: u8,
+        /// `.16x32bx2`: how many columns behind the first access the second is.
+        half_offset: Option<u32>,
         /// `.pack::16b`.
         pack: bool,
         /// Destination registers.
@@ -743,6 +760,8 @@ pub enum Tcgen05 {
         shape: Tcgen05Shape,
         /// `.x1` to `.x128`.
         repeat: u8,
+        /// `.16x32bx2`: how many columns behind the first access the second is.
+        half_offset: Option<u32>,
         /// `.unpack::16b`.
         unpack: bool,
         /// Sources.
@@ -831,6 +850,11 @@ pub enum Tcgen05Shape {
     Lanes16x128b,
     /// `.16x256b`
     Lanes16x256b,
+    /// One of the two accesses of `.16x32bx2`: the first by the lower half of the warp's lanes, the second by the upper.
+    Lanes16x32b {
+        /// The second.
+        upper: bool,
+    },
 }
 
 /// Shapes of `tcgen05.cp`.

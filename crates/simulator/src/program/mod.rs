@@ -3,13 +3,21 @@
 //! Decoding resolves labels to instruction indices, symbols to offsets, and modifiers to enums, so that execution
 //! matches on small values only. Every instruction keeps the PTX line it came from.
 
+mod async_copy;
 mod instruction;
+mod matrix;
 mod scalar;
 mod scalar_operations;
+mod tensor_map;
+mod wgmma;
 
+pub use async_copy::*;
 pub use instruction::*;
+pub use matrix::*;
 pub use scalar::*;
 pub use scalar_operations::*;
+pub use tensor_map::*;
+pub use wgmma::*;
 
 use std::sync::Arc;
 

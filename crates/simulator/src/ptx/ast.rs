@@ -26,6 +26,8 @@ pub(crate) struct Function<'a> {
     /// True for `.entry`.
     pub(crate) entry: bool,
     pub(crate) name: Name<'a>,
+    /// What a `.func` returns.
+    pub(crate) results: Vec<Variable<'a>>,
     pub(crate) parameters: Vec<Variable<'a>>,
     /// `.reqntid`.
     pub(crate) required_threads: Option<[u32; 3]>,
@@ -45,6 +47,8 @@ pub(crate) enum VariableSpace {
     Shared,
     Local,
     Parameter,
+    /// `.reg` parameters of functions.
+    Register,
 }
 
 /// A variable or a parameter.

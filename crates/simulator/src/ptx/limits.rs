@@ -18,6 +18,8 @@ impl Limits {
     pub(crate) const REGISTER_RANGE: u64 = 1 << 24;
     /// Register slots that one kernel may use.
     pub(crate) const KERNEL_REGISTERS: u32 = 1 << 16;
+    /// Instructions of a kernel, those of called functions included as often as they are called.
+    pub(crate) const KERNEL_INSTRUCTIONS: usize = 1 << 20;
     /// Bytes of one declared variable.
     pub(crate) const VARIABLE_BYTES: u64 = 16 << 20;
     /// Bytes of all module-scope variables together.

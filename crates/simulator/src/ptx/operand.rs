@@ -6,10 +6,12 @@ use super::parser::Parser;
 use super::{Limits, PtxError};
 
 impl<'a> Parser<'a> {
-    /// One operand.
-    pub(super) fn operand(&mut self) -> Result<Operand<'a>, PtxError> {
+    /// One operand; `call` if it is one of a call.
+    pub(super) fn operand(&mut self, call: bool) -> Result<Operand<'a>, PtxError> {
         match self.peek().kind {
             TokenKind::Punctuation('{') => self.vector(),
+            // The results and arguments of a call.
+            TokenKind::Punctuation('(') if call => self.list('(', ')'),
             TokenKind::Punctuation('[') => self.address(),
             _ => {
                 let first = self.simple()?;
@@ -65,9 +67,14 @@ impl<'a> Parser<'a> {
     }
 
     fn vector(&mut self) -> Result<Operand<'a>, PtxError> {
-        let start = self.punctuation('{')?;
+        self.list('{', '}')
+    }
+
+    /// Operands between brackets of a kind; those of calls may hold none.
+    fn list(&mut self, open: char, close: char) -> Result<Operand<'a>, PtxError> {
+        let start = self.punctuation(open)?;
         let mut elements = Vec::new();
-        loop {
+        while !(open == '(' && elements.is_empty() && self.at(close)) {
             if elements.len() == Limits::VECTOR_ELEMENTS {
                 let limit = Limits::VECTOR_ELEMENTS as u64;
                 return Err(PtxError::TooLarge { what: "elements of one vector", limit, at: start.into() });
@@ -77,7 +84,7 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        let end = self.punctuation('}')?;
+        let end = self.punctuation(close)?;
         Ok(Operand { kind: OperandKind::Vector(elements), span: start.to(end) })
     }
 

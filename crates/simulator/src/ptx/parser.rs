@@ -205,14 +205,13 @@ impl<'a> Parser<'a> {
     }
 
     fn function(&mut self, entry: bool) -> Result<Function<'a>, PtxError> {
-        if !entry && self.at('(') {
-            self.parameters()?;
-        }
+        let results = if !entry && self.at('(') { self.parameters()? } else { Vec::new() };
         let name = self.name("a function name")?;
         let parameters = if self.at('(') { self.parameters()? } else { Vec::new() };
         let mut function = Function {
             entry,
             name,
+            results,
             parameters,
             required_threads: None,
             max_threads: None,
@@ -360,11 +359,6 @@ impl<'a> Parser<'a> {
             modifiers.push(Name { text: token.text, span: token.span });
         }
         let mut instruction = Instruction { guard, opcode, modifiers, operands: Vec::new() };
-        if opcode.text == "call" {
-            // Calls have a syntax of their own, and are refused by the decoder.
-            self.skip_to_semicolon()?;
-            return Ok(instruction);
-        }
         if self.skip(';') {
             return Ok(instruction);
         }
@@ -374,7 +368,7 @@ impl<'a> Parser<'a> {
                 let limit = Limits::OPERANDS as u64;
                 return Err(PtxError::TooLarge { what: "operands of one instruction", limit, at });
             }
-            instruction.operands.push(self.operand()?);
+            instruction.operands.push(self.operand(opcode.text == "call")?);
             let token = self.next();
             match token.kind {
                 TokenKind::Punctuation(',') => {}

@@ -18,7 +18,8 @@ impl<'a> Parser<'a> {
             if token.text != ".param" && token.text != ".reg" {
                 return Err(self.unexpected("`.param`", token));
             }
-            parameters.push(self.variable(VariableSpace::Parameter, false)?);
+            let space = if token.text == ".reg" { VariableSpace::Register } else { VariableSpace::Parameter };
+            parameters.push(self.variable(space, false)?);
         }
         Ok(parameters)
     }

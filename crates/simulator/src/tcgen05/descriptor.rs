@@ -86,10 +86,6 @@ impl MatrixDescriptor {
         if value != 0b001 {
             return Err(MatrixDescriptorError::FixedConstant { descriptor, value });
         }
-        let value = field(49, 52);
-        if value != 0 {
-            return Err(MatrixDescriptorError::BaseOffset { descriptor, value });
-        }
         if field(52, 53) != 0 {
             return Err(MatrixDescriptorError::AbsoluteLeadingAddress { descriptor });
         }
@@ -101,6 +97,11 @@ impl MatrixDescriptor {
             6 => Swizzle::Span32,
             value => return Err(MatrixDescriptorError::LayoutType { descriptor, value }),
         };
+        // The field means nothing where no pattern repeats (PTX ISA, matrix base offset).
+        let value = field(49, 52);
+        if value != 0 && swizzle != Swizzle::None {
+            return Err(MatrixDescriptorError::BaseOffset { descriptor, value });
+        }
         Ok(Self {
             start_address: (field(0, 14) as u32) << 4,
             leading_byte_offset: (field(16, 30) as u32) << 4,
@@ -137,6 +138,8 @@ mod tests {
             swizzle: Swizzle::None,
         };
         assert_eq!(MatrixDescriptor::decode(0x0000_4008_0000_0000 | 0x1_2000 >> 4), Ok(expected));
+        // Without swizzle the base offset means nothing.
+        assert_eq!(MatrixDescriptor::decode(0x000e_4008_0000_0000 | 0x1_2000 >> 4), Ok(expected));
     }
 
     #[test]

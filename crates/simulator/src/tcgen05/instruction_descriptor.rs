@@ -52,6 +52,22 @@ pub enum AccumulatorFormat {
     S32,
 }
 
+impl AccumulatorFormat {
+    /// Adds a sum of products to an accumulator's bits and rounds once. The result of `F16` is in the low half.
+    #[inline(always)]
+    pub(crate) fn add(self, bits: u32, sum: f64, saturate: bool) -> u32 {
+        match self {
+            Self::F32 => ((f64::from(f32::from_bits(bits)) + sum) as f32).to_bits(),
+            Self::F16 => half::f16::from_f64(half::f16::from_bits(bits as u16).to_f64() + sum).to_bits().into(),
+            Self::S32 => {
+                let exact = i64::from(bits as i32) + sum as i64;
+                let clamped = exact.clamp(i32::MIN.into(), i32::MAX.into());
+                (if saturate { clamped } else { exact }) as u32
+            }
+        }
+    }
+}
+
 /// Which dimension of an operand is contiguous in shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Major {

@@ -9,6 +9,7 @@
 //! | 16x64b | i | t/4 + 8 * (t%2) | 2i + t/2%2 |
 //! | 16x128b | 2i + h | t/4 + 8h | 4i + t%4 |
 //! | 16x256b | 4i + 2h + j | t/4 + 8h | 8i + 2 * (t%4) + j |
+//! | 16x32bx2 | i | t%16 | i, and as many columns further as the instruction says for t >= 16 |
 //!
 //! With `.pack::16b` and `.unpack::16b` the columns of the table are pairs of columns with 16 bits each.
 
@@ -82,7 +83,7 @@ impl RegisterTransfer {
     /// 32-bit registers per lane.
     pub fn registers(&self) -> usize {
         let per_repeat = match self.shape {
-            Tcgen05Shape::Lanes32x32b | Tcgen05Shape::Lanes16x64b => 1,
+            Tcgen05Shape::Lanes32x32b | Tcgen05Shape::Lanes16x64b | Tcgen05Shape::Lanes16x32b { .. } => 1,
             Tcgen05Shape::Lanes16x128b => 2,
             Tcgen05Shape::Lanes16x256b => 4,
         };
@@ -171,14 +172,14 @@ impl RegisterTransfer {
     fn rows(&self) -> u32 {
         match self.shape {
             Tcgen05Shape::Lanes32x32b => 32,
-            Tcgen05Shape::Lanes16x64b | Tcgen05Shape::Lanes16x128b | Tcgen05Shape::Lanes16x256b => 16,
+            _ => 16,
         }
     }
 
     /// 32-bit columns, or pairs of 16-bit ones.
     fn columns(&self) -> u32 {
         let per_repeat = match self.shape {
-            Tcgen05Shape::Lanes32x32b => 1,
+            Tcgen05Shape::Lanes32x32b | Tcgen05Shape::Lanes16x32b { .. } => 1,
             Tcgen05Shape::Lanes16x64b => 2,
             Tcgen05Shape::Lanes16x128b => 4,
             Tcgen05Shape::Lanes16x256b => 8,
@@ -205,6 +206,7 @@ impl RegisterTransfer {
         let (half, row_in_half) = (row / 8, row % 8);
         match self.shape {
             Tcgen05Shape::Lanes32x32b => (column, row),
+            Tcgen05Shape::Lanes16x32b { upper } => (column, row + 16 * usize::from(upper)),
             Tcgen05Shape::Lanes16x64b => (column / 2, row_in_half * 4 + column % 2 * 2 + half),
             Tcgen05Shape::Lanes16x128b => (column / 4 * 2 + half, row_in_half * 4 + column % 4),
             Tcgen05Shape::Lanes16x256b => (column / 8 * 4 + half * 2 + column % 2, row_in_half * 4 + column % 8 / 2),

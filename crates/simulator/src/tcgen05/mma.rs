@@ -328,20 +328,16 @@ impl Mma {
         let keep = self.enable_input_d;
         let saturate = self.instruction.saturate;
         match self.instruction.accumulator {
-            AccumulatorFormat::F32 => update(cells, sums, |cell, sum| {
-                let old = if keep { f64::from(f32::from_bits(cell)) } else { 0.0 };
-                ((old + sum) as f32).to_bits()
-            }),
-            AccumulatorFormat::F16 => update(cells, sums, |cell, sum| {
-                let old = if keep { half::f16::from_bits(cell as u16).to_f64() } else { 0.0 };
-                half::f16::from_f64(old + sum).to_bits().into()
-            }),
-            AccumulatorFormat::S32 => update(cells, sums, |cell, sum| {
-                let old = if keep { i64::from(cell as i32) } else { 0 };
-                let exact = old + sum as i64;
-                let clamped = exact.clamp(i32::MIN.into(), i32::MAX.into());
-                (if saturate { clamped } else { exact }) as u32
-            }),
+            // One loop per format, so that each is free of decisions.
+            AccumulatorFormat::F32 => {
+                update(cells, sums, |cell, sum| AccumulatorFormat::F32.add(if keep { cell } else { 0 }, sum, saturate))
+            }
+            AccumulatorFormat::F16 => {
+                update(cells, sums, |cell, sum| AccumulatorFormat::F16.add(if keep { cell } else { 0 }, sum, saturate))
+            }
+            AccumulatorFormat::S32 => {
+                update(cells, sums, |cell, sum| AccumulatorFormat::S32.add(if keep { cell } else { 0 }, sum, saturate))
+            }
         }
     }
 

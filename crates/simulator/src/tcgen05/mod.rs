@@ -20,5 +20,6 @@ pub use instruction_descriptor::*;
 pub use load_store::*;
 pub use mma::*;
 pub use mma_error::*;
+pub(crate) use multiply::{Columns, multiply};
 pub use operand::{OperandError, SharedOperand};
 pub use scale::ScaleError;

@@ -5,7 +5,7 @@ const STEPS: usize = 8;
 
 /// A part of B, K rows of `stride` columns each.
 #[derive(Clone, Copy)]
-pub(super) struct Columns<'a> {
+pub(crate) struct Columns<'a> {
     /// Element (k, n) at `k * stride + n`.
     pub values: &'a [f64],
     /// Columns in a row of `values`.
@@ -15,7 +15,7 @@ pub(super) struct Columns<'a> {
 }
 
 /// `sums[n]` = sum over k, upwards from 0, of `row[k] * b(k, b.first + n)`.
-pub(super) fn multiply(row: &[f64], b: Columns<'_>, sums: &mut [f64]) {
+pub(crate) fn multiply(row: &[f64], b: Columns<'_>, sums: &mut [f64]) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
         // SAFETY: the processor has AVX2 and FMA, the only requirements of the function.

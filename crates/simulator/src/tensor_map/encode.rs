@@ -23,12 +23,16 @@ const ELEMENTS: [TensorMapElement; 7] = [
     TensorMapElement::F32,
 ];
 
-const SWIZZLES: [TensorMapSwizzle; 4] =
+pub(super) const SWIZZLES: [TensorMapSwizzle; 4] =
     [TensorMapSwizzle::None, TensorMapSwizzle::B32, TensorMapSwizzle::B64, TensorMapSwizzle::B128];
 
 /// Encodes a tensor map, or says which restriction of `cuTensorMapEncodeTiled` it breaks.
 pub fn encode_tensor_map(description: &TensorMapDescription) -> Result<TensorMapBytes, TensorMapError> {
-    let map = TensorMap::from_description(description)?;
+    Ok(TensorMapBytes(encode_fields(&TensorMap::from_description(description)?)))
+}
+
+/// The bytes of a map, whether its fields go together or not.
+pub(super) fn encode_fields(map: &TensorMap) -> [u8; 128] {
     let mut bytes = [0; 128];
     let mut cursor = PAYLOAD_AT;
     let mut put = |field: &[u8]| {
@@ -51,11 +55,11 @@ pub fn encode_tensor_map(description: &TensorMapDescription) -> Result<TensorMap
     bytes[..CHECKSUM_AT].copy_from_slice(&MAGIC);
     let checksum = checksum(&bytes[PAYLOAD_AT..]);
     bytes[CHECKSUM_AT..PAYLOAD_AT].copy_from_slice(&checksum.to_le_bytes());
-    Ok(TensorMapBytes(bytes))
+    bytes
 }
 
-/// Decodes what [`encode_tensor_map`] made.
-pub(super) fn decode(bytes: &[u8; 128]) -> Result<TensorMap, TensorMapError> {
+/// Decodes what [`encode_fields`] made.
+pub(super) fn decode_fields(bytes: &[u8; 128]) -> Result<TensorMap, TensorMapError> {
     if bytes[..CHECKSUM_AT] != MAGIC {
         return Err(TensorMapError::NotATensorMap);
     }

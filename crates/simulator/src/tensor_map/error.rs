@@ -12,6 +12,14 @@ pub enum TensorMapError {
         /// Given.
         rank: usize,
     },
+    /// A value that `tensormap.replace` does not take, or that is not simulated.
+    #[error("tensormap.replace: {field:?} cannot be {value}")]
+    FieldValue {
+        /// Which field.
+        field: crate::program::TensorMapField,
+        /// Given.
+        value: u64,
+    },
     /// The arrays of a description disagree.
     #[error("{field} has {given} entries; {rank} dimensions need {wanted}")]
     Length {

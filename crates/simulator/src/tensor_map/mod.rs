@@ -2,10 +2,12 @@
 
 mod encode;
 mod error;
+mod replace;
 mod traverse;
 
 pub use encode::encode_tensor_map;
 pub use error::TensorMapError;
+pub(crate) use replace::replace;
 pub use traverse::BoxChunk;
 
 use crate::node::{TensorMapDescription, TensorMapElement, TensorMapSwizzle};
@@ -67,7 +69,33 @@ pub struct TensorMap {
 impl TensorMap {
     /// Decodes what [`encode_tensor_map`] made.
     pub fn decode(bytes: &[u8; 128]) -> Result<Self, TensorMapError> {
-        encode::decode(bytes)
+        let mut map = encode::decode_fields(bytes)?;
+        // A map that `tensormap.replace` put together has not been checked, and may have leftovers.
+        map.strides_bytes[0] = map.element.bytes().into();
+        if !(1..=MAX_RANK).contains(&map.rank) {
+            return Err(TensorMapError::Rank { rank: map.rank });
+        }
+        for dimension in map.rank..MAX_RANK {
+            (map.dimensions[dimension], map.strides_bytes[dimension]) = (1, 0);
+            (map.box_dimensions[dimension], map.element_strides[dimension]) = (1, 1);
+        }
+        map.check()?;
+        Ok(map)
+    }
+
+    /// A map of which no field is set.
+    fn unset() -> Self {
+        Self {
+            element: TensorMapElement::U8,
+            base: 0,
+            rank: 0,
+            dimensions: [0; MAX_RANK],
+            strides_bytes: [0; MAX_RANK],
+            box_dimensions: [0; MAX_RANK],
+            element_strides: [0; MAX_RANK],
+            swizzle: TensorMapSwizzle::None,
+            nan_fill: false,
+        }
     }
 
     /// Element type.

@@ -1,11 +1,13 @@
 //! `ld` and `st` in every state space.
 
 use super::Context;
+use super::device_memory::Passed;
 use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
 use crate::memory::{AccessKind, AccessProblem, GenericTarget, Place, decode_generic};
-use crate::ordering::{AccessSort, is_acquire, is_release};
+use crate::node::OrderingRules;
+use crate::ordering::{AccessSort, WriteSort, is_acquire, is_release};
 use crate::program::{ElementType, Load, MemoryOrder, Operand, Scope, StateSpace, Store, WARP_LANES};
 
 /// Where one lane's access goes.
@@ -80,7 +82,7 @@ impl Context<'_> {
         let mut keys = [WatchKey::Shared { cta: u32::MAX, granule: 0 }; WARP_LANES];
         let mut watched = 0;
         let mut seen = (0, 0);
-        let mut checked = 0;
+        let mut passed = Passed::default();
         let mut rest = self.lanes;
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize;
@@ -101,7 +103,7 @@ impl Context<'_> {
                         (load.order, load.scope),
                         lane,
                         &mut values,
-                        &mut checked,
+                        &mut passed,
                     )?;
                     keys[watched] = WatchKey::Global { memory: place.memory, granule: place.offset >> 3 };
                     watched += usize::from(strong);
@@ -160,7 +162,7 @@ impl Context<'_> {
         (order, scope): (MemoryOrder, Scope),
         lane: usize,
         values: &mut [u64; 8],
-        checked: &mut u32,
+        passed: &mut Passed,
     ) -> Step<Place> {
         let fail = |problem| access_failure(lane, AccessKind::Load, address, bytes, problem);
         let gpu = self.launch.gpu;
@@ -178,8 +180,8 @@ impl Context<'_> {
         if is_strong(order) {
             self.read_word(place, order, scope);
         } else {
-            self.check_global_read(place, bytes, false, address, lane, checked)?;
-            self.stamp_global_read(place, bytes);
+            self.check_global_read(place, bytes, false, address, lane, passed)?;
+            self.stamp_global_read(place, bytes, passed);
         }
         Ok(place)
     }
@@ -217,6 +219,52 @@ impl Context<'_> {
         strong: bool,
         lane: usize,
     ) -> Step<()> {
+        let sort = if strong { WriteSort::Strong } else { WriteSort::Weak };
+        self.check_shared_sort(cta, offset, address, bytes, kind, sort, lane)
+    }
+
+    /// The same for a store, whose values the rules may let race.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    fn check_shared_store(
+        &mut self,
+        cta: u32,
+        offset: u32,
+        address: u64,
+        element: u32,
+        values: &[u64],
+        strong: bool,
+        lane: usize,
+    ) -> Step<()> {
+        let bytes = element * values.len() as u32;
+        let unchanged = !strong && self.machine.config.rules == OrderingRules::Practised && {
+            let memory = &self.machine.cta(cta).shared;
+            let ones = u64::MAX >> (64 - 8 * element);
+            offset.checked_add(bytes).is_some_and(|end| end <= memory.limit)
+                && (offset..).step_by(element as usize).zip(values).all(|(at, &value)| {
+                    memory.bytes.load(at.into(), element).is_some_and(|present| present == value & ones)
+                })
+        };
+        let sort = match (strong, unchanged) {
+            (true, _) => WriteSort::Strong,
+            (false, true) => WriteSort::Unchanged,
+            (false, false) => WriteSort::Weak,
+        };
+        self.check_shared_sort(cta, offset, address, bytes, AccessKind::Store, sort, lane)
+    }
+
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    fn check_shared_sort(
+        &mut self,
+        cta: u32,
+        offset: u32,
+        address: u64,
+        bytes: u32,
+        kind: AccessKind,
+        sort: WriteSort,
+        lane: usize,
+    ) -> Step<()> {
         let fail = |problem| access_failure(lane, kind, address, bytes, problem);
         self.machine.check_shared(cta, offset, bytes).map_err(fail)?;
         let own = self.warp.cta;
@@ -226,9 +274,9 @@ impl Context<'_> {
             cta.shared.check_plain(offset, bytes).map_err(fail)?;
             let (shadow, order) = (&mut cta.shared.shadow, &cta.orders[index]);
             if kind == AccessKind::Load {
-                shadow.load(offset, bytes, strong, order)
+                shadow.load(offset, bytes, sort == WriteSort::Strong, order)
             } else {
-                shadow.store(offset, bytes, strong, order)
+                shadow.store(offset, bytes, sort, order)
             }
         } else {
             // Two CTAs are needed at once: take the executing one's clocks out for a moment.
@@ -237,9 +285,9 @@ impl Context<'_> {
             let plain = target.shared.check_plain(offset, bytes);
             let (shadow, order) = (&mut target.shared.shadow, &orders[index]);
             let checked = if kind == AccessKind::Load {
-                shadow.load(offset, bytes, strong, order)
+                shadow.load(offset, bytes, sort == WriteSort::Strong, order)
             } else {
-                shadow.store(offset, bytes, strong, order)
+                shadow.store(offset, bytes, sort, order)
             };
             self.machine.ctas.get_mut(own).orders = orders;
             plain.map_err(fail)?;
@@ -250,7 +298,7 @@ impl Context<'_> {
 
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    fn shared_load(
+    pub(super) fn shared_load(
         &mut self,
         cta: u32,
         offset: u32,
@@ -306,7 +354,7 @@ impl Context<'_> {
         let immediate = matches!(store.address.base, Operand::Immediate(_));
         let mut sectors = [0u64; WARP_LANES];
         let mut sector_count = 0;
-        let mut checked = 0;
+        let mut passed = Passed::default();
         let mut rest = self.lanes;
         let mut local = true;
         while rest != 0 {
@@ -333,7 +381,7 @@ impl Context<'_> {
                         (store.order, store.scope),
                         lane,
                         values,
-                        &mut checked,
+                        &mut passed,
                     )? {
                         sectors[sector_count] = address >> 5;
                         sector_count += 1;
@@ -342,7 +390,7 @@ impl Context<'_> {
                 Target::Shared { cta, offset } => {
                     local = false;
                     let strong = is_strong(store.order);
-                    self.check_shared_access(cta, offset, address, bytes, AccessKind::Store, strong, lane)?;
+                    self.check_shared_store(cta, offset, address, element, values, strong, lane)?;
                     if is_release(store.order) {
                         self.release_shared(cta, offset, store.order);
                     }
@@ -387,7 +435,7 @@ impl Context<'_> {
         (order, scope): (MemoryOrder, Scope),
         lane: usize,
         values: &[u64],
-        checked: &mut u32,
+        passed: &mut Passed,
     ) -> Step<bool> {
         let gpu = self.launch.gpu;
         let place = self.locate_global(address, bytes, AccessKind::Store, lane)?;
@@ -396,7 +444,7 @@ impl Context<'_> {
         if flag {
             self.write_word(place, order, scope, false);
         } else {
-            self.check_global_write(place, bytes, address, lane, checked)?;
+            self.check_global_write(place, bytes, address, lane, passed)?;
         }
         let physical = self.machine.memory.physical_mut(place.memory);
         let mut watched = false;
@@ -408,7 +456,8 @@ impl Context<'_> {
         if watched {
             self.machine.wake_global_watchers(place, bytes.into());
         }
-        self.stamp_global_write(place, bytes, if flag { AccessSort::Flag } else { AccessSort::Data });
+        let sort = if flag { AccessSort::Flag } else { AccessSort::Data };
+        self.stamp_global_write(place, bytes, sort, passed);
         Ok(owner == gpu)
     }
 }

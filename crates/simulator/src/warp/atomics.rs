@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::access::{Target, mix};
+use super::device_memory::Passed;
 use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
@@ -86,7 +87,7 @@ impl Context<'_> {
                     Target::Global(address) => {
                         let place = self.locate_global(address + step, element, AccessKind::Atomic, lane)?;
                         self.machine.store_global(place, element, new);
-                        self.stamp_global_write(place, element, AccessSort::Flag);
+                        self.stamp_global_write(place, element, AccessSort::Flag, &mut Passed::default());
                     }
                     Target::Shared { cta, offset } => {
                         let at = u64::from(offset) + step;

@@ -9,6 +9,7 @@ use crate::ordering::{AsyncReader, OrderingError, WarpOrder};
 use crate::program::{Address, Bulk, LaneMask, Operand, StateSpace};
 use crate::shared::SharedRange;
 use crate::tensor_map::{TensorMap, TensorMapError};
+use crate::trace::Stage;
 
 /// Alignment of shared memory for tensor copies (PTX ISA, cp.async.bulk.tensor).
 const TENSOR_ALIGNMENT: u32 = 128;
@@ -135,7 +136,10 @@ impl Context<'_> {
         Ok((map, coordinates))
     }
 
-    pub(super) fn site(&self, lane: usize) -> Site {
+    /// Where an asynchronous operation begins, with a number for it.
+    pub(super) fn site(&mut self, lane: usize) -> Site {
+        let number = self.machine.next_operation;
+        self.machine.next_operation += 1;
         let cta = self.machine.cta(self.warp.cta);
         Site {
             launch: self.launch.clone(),
@@ -145,6 +149,7 @@ impl Context<'_> {
             warp: self.warp.index,
             lanes: 1 << lane,
             pc: self.pc,
+            number,
         }
     }
 
@@ -245,6 +250,7 @@ impl Context<'_> {
 
     fn push_bulk(&mut self, transfer: BulkTransfer, lane: usize) {
         let site = self.site(lane);
+        self.machine.operation_at(&site, Stage::Issued, || transfer.describe());
         let due = self.machine.now + self.machine.random.latency();
         self.machine.events.push(due, Event::Bulk(Box::new((site, transfer))));
     }

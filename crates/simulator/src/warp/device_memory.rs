@@ -7,6 +7,16 @@ use crate::memory::{AccessKind, Place, StampKind};
 use crate::ordering::{AccessSort, WordAccess, is_acquire, is_release};
 use crate::program::{MemoryOrder, Scope};
 
+/// What one instruction has found out in the lanes so far; most lanes meet the same stamps.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    /// Stamps of a write and of a read that this warp is known to be ordered after.
+    write: u32,
+    read: u32,
+    /// The stamp of its own accesses.
+    own: u32,
+}
+
 impl Context<'_> {
     /// Finds ordinary device memory for a lane.
     pub(super) fn locate_global(&self, address: u64, bytes: u32, kind: AccessKind, lane: usize) -> Step<Place> {
@@ -16,8 +26,7 @@ impl Context<'_> {
             .map_err(|problem| access_failure(lane, kind, address, bytes, problem))
     }
 
-    /// A weak read of device memory must be ordered after the writes that it sees. `checked` is a stamp that has already
-    /// passed for this instruction.
+    /// A weak read of device memory must be ordered after the writes that it sees.
     #[inline]
     pub(super) fn check_global_read(
         &self,
@@ -26,14 +35,14 @@ impl Context<'_> {
         multicast: bool,
         address: u64,
         lane: usize,
-        checked: &mut u32,
+        passed: &mut Passed,
     ) -> Step<()> {
         self.machine.memory.physical(place.memory).bytes.each_stamp(
             StampKind::Write,
             place.offset,
             bytes.into(),
             |stamp, offset| {
-                if stamp == *checked {
+                if stamp == passed.write {
                     return Ok(());
                 }
                 let access = self.global_access();
@@ -43,14 +52,13 @@ impl Context<'_> {
                     .tracker
                     .check_read(stamp, at, multicast, &access, order)
                     .map_err(|error| at_lane(lane, error))?;
-                *checked = stamp;
+                passed.write = stamp;
                 Ok(())
             },
         )
     }
 
-    /// A write of data must be ordered after the accesses before it. `checked` is a stamp that has already passed for
-    /// this instruction.
+    /// A write of data must be ordered after the accesses before it.
     #[inline]
     pub(super) fn check_global_write(
         &self,
@@ -58,19 +66,19 @@ impl Context<'_> {
         bytes: u32,
         address: u64,
         lane: usize,
-        checked: &mut u32,
+        passed: &mut Passed,
     ) -> Step<()> {
         let store = &self.machine.memory.physical(place.memory).bytes;
-        for kind in [StampKind::Write, StampKind::Read] {
+        for (kind, known) in [(StampKind::Write, &mut passed.write), (StampKind::Read, &mut passed.read)] {
             store.each_stamp(kind, place.offset, bytes.into(), |stamp, offset| {
-                if stamp == *checked {
+                if stamp == *known {
                     return Ok(());
                 }
                 let access = self.global_access();
                 let order = &self.machine.cta(self.warp.cta).orders[self.warp.index as usize];
                 let at = address + (offset - place.offset);
                 self.machine.tracker.check_write(stamp, at, &access, order).map_err(|error| at_lane(lane, error))?;
-                *checked = stamp;
+                *known = stamp;
                 Ok::<(), Fail>(())
             })?;
         }
@@ -79,15 +87,23 @@ impl Context<'_> {
 
     /// Notes a write of this warp to device memory.
     #[inline]
-    pub(super) fn stamp_global_write(&mut self, place: Place, bytes: u32, sort: AccessSort) {
-        let stamp = self.global_stamp(sort);
+    pub(super) fn stamp_global_write(&mut self, place: Place, bytes: u32, sort: AccessSort, passed: &mut Passed) {
+        // Every lane that releases a flag begins a new epoch.
+        let flag = matches!(sort, AccessSort::Flag | AccessSort::MulticastFlag);
+        if flag || passed.own == 0 {
+            passed.own = self.global_stamp(sort);
+        }
+        let stamp = passed.own;
         self.machine.memory.physical_mut(place.memory).bytes.stamp_write(place.offset, bytes.into(), stamp);
     }
 
     /// Notes a weak read.
     #[inline]
-    pub(super) fn stamp_global_read(&mut self, place: Place, bytes: u32) {
-        let stamp = self.global_stamp(AccessSort::Read);
+    pub(super) fn stamp_global_read(&mut self, place: Place, bytes: u32, passed: &mut Passed) {
+        if passed.own == 0 {
+            passed.own = self.global_stamp(AccessSort::Read);
+        }
+        let stamp = passed.own;
         self.machine.memory.physical_mut(place.memory).bytes.stamp_read(place.offset, bytes.into(), stamp);
     }
 

@@ -42,6 +42,8 @@ pub(crate) enum Wait {
     TensorAllocation { columns: u32 },
     /// Bulk stores.
     BulkGroup { pending: u32 },
+    /// Warpgroup products.
+    WgmmaGroup { pending: u32 },
     /// Simulated time.
     Time,
 }

@@ -6,8 +6,11 @@ use crate::fault::{FaultCause, access_failure, at_lane};
 use crate::machine::Machine;
 use crate::mbarrier::{MAX_COUNT, Mbarrier as Object, MbarrierError};
 use crate::memory::{AccessKind, AccessProblem};
+use crate::node::OrderingRules;
 use crate::ordering::{Actor, Knowledge, OrderingError};
+
 use crate::program::{Address, Mbarrier, MbarrierKind, MbarrierPhase, MemoryOrder, Operand, StateSpace};
+use crate::trace::MbarrierChange;
 
 /// Bytes of an mbarrier object.
 const MBARRIER_BYTES: u32 = 8;
@@ -44,7 +47,7 @@ impl Context<'_> {
     }
 
     /// A valid mbarrier whose initialisation this warp may rely on: CTA and index.
-    fn known_mbarrier(&self, address: Address, space: StateSpace, lane: usize) -> Step<(u32, usize)> {
+    pub(super) fn known_mbarrier(&self, address: Address, space: StateSpace, lane: usize) -> Step<(u32, usize)> {
         let (cta, offset) = self.mbarrier_location(address, space, lane)?;
         let index = self.machine.valid_mbarrier(cta, offset).map_err(|error| at_lane(lane, error))?;
         self.check_init_ordered(cta, index).map_err(|error| at_lane(lane, error))?;
@@ -67,7 +70,9 @@ impl Context<'_> {
         let index = self.machine.valid_mbarrier(cta, offset).map_err(|error| at_lane(lane, error))?;
         self.check_init_ordered(cta, index).map_err(|error| at_lane(lane, error))?;
         let object = &self.machine.cta(cta).shared.mbarriers[index];
-        if !object.init_fenced {
+        // Fenced or not, the initialisation is ordered before this; the rules differ on whether that is enough.
+        let own = cta == self.warp.cta && self.machine.config.rules == OrderingRules::Practised;
+        if !object.init_fenced && !own {
             let writer = actor(object, self.machine.cta(self.warp.cta).warps());
             return Err(at_lane(lane, OrderingError::MbarrierInitNotFenced { offset, writer }));
         }
@@ -142,6 +147,7 @@ impl Context<'_> {
             (object.expected, object.pending, object.transactions) = (count, count, 0);
             object.first_phase = object.phase;
             (object.initialiser, object.init_epoch, object.init_fenced) = (order.actor, order.epoch(), false);
+            context.machine.mbarrier_changed(context.warp.cta, index, MbarrierChange::Initialised);
             Ok(())
         })?;
         self.effect();
@@ -160,6 +166,7 @@ impl Context<'_> {
             }
             object.valid = false;
             shared.bytes.forget(offset.into(), MBARRIER_BYTES.into());
+            context.machine.mbarrier_changed(cta, index, MbarrierChange::Invalidated);
             Ok(())
         })?;
         self.effect();
@@ -172,6 +179,7 @@ impl Context<'_> {
             let bytes = i64::from(context.operand(bytes, lane) as u32);
             let object = &mut context.machine.cta_mut(cta).shared.mbarriers[index];
             object.add_transactions(sign * bytes).map_err(|error| at_lane(lane, error))?;
+            context.machine.mbarrier_changed(cta, index, MbarrierChange::Transactions { bytes: sign * bytes });
             context.machine.complete_mbarrier(cta, index);
             Ok(())
         })?;
@@ -204,6 +212,8 @@ impl Context<'_> {
             let own = context.machine.ctas.get_mut(context.warp.cta);
             own.orders[context.warp.index as usize].publish(*order, &mut knowledge);
             context.machine.cta_mut(cta).shared.mbarriers[index].arriving = knowledge;
+            let change = MbarrierChange::Arrived { arrivals, expect_bytes: bytes.unwrap_or(0) };
+            context.machine.mbarrier_changed(cta, index, change);
             context.machine.complete_mbarrier(cta, index);
             if let Some(register) = state {
                 context.set(*register, lane, token);
@@ -308,6 +318,7 @@ impl Machine {
         for token in object.waiters.drain(..) {
             self.wakes.push(crate::machine::Wake { token, resume: Resume::Retry });
         }
+        self.mbarrier_changed(cta, index, MbarrierChange::PhaseCompleted);
     }
 
     /// An asynchronous operation completes bytes on an mbarrier; returns the phase in which it did.
@@ -321,6 +332,7 @@ impl Machine {
         let object = &mut self.ctas.get_mut(cta).shared.mbarriers[index];
         object.add_transactions(-i64::from(bytes))?;
         let at = (object.actor, object.phase);
+        self.mbarrier_changed(cta, index, MbarrierChange::Transactions { bytes: -i64::from(bytes) });
         self.complete_mbarrier(cta, index);
         Ok(at)
     }
@@ -336,6 +348,7 @@ impl Machine {
         let object = &mut self.ctas.get_mut(cta).shared.mbarriers[index];
         object.arrive(1)?;
         object.arriving.join_execution(knowledge);
+        self.mbarrier_changed(cta, index, MbarrierChange::Arrived { arrivals: 1, expect_bytes: 0 });
         self.complete_mbarrier(cta, index);
         Ok(())
     }

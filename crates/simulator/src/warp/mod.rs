@@ -1,18 +1,22 @@
 //! One warp: its registers, its lane groups, and how it executes instructions.
 
 mod access;
+mod async_copy;
 mod atomics;
 mod barriers;
 mod bulk;
 mod collective;
 mod device_memory;
 mod fragment;
+mod matrix;
 mod mbarriers;
 mod multimem;
 mod poll;
 mod special;
 mod step;
 mod tensor;
+mod tensor_map;
+mod wgmma;
 
 use std::sync::Arc;
 
@@ -21,7 +25,7 @@ pub(crate) use step::{Burst, Context};
 
 use crate::launch::Launch;
 use crate::memory::shared_address;
-use crate::program::{LaneMask, Register, Registers, WARP_LANES};
+use crate::program::{LaneMask, Registers, WARP_LANES};
 use fragment::Convergence;
 
 /// Names one suspension of one lane group; a later suspension of the same group has another number.
@@ -45,15 +49,6 @@ pub(crate) enum Resume {
     TimedOut,
 }
 
-/// A `tcgen05.ld` that has not been waited for.
-#[derive(Debug, Default)]
-pub(crate) struct PendingLoad {
-    /// Destination registers.
-    pub(crate) registers: Vec<Register>,
-    /// Values, per register and lane.
-    pub(crate) values: Vec<[u32; WARP_LANES]>,
-}
-
 /// One resident warp.
 #[derive(Debug)]
 pub(crate) struct Warp {
@@ -72,9 +67,11 @@ pub(crate) struct Warp {
     convergence: Vec<Convergence>,
     /// Parked lanes were released early once, so that lanes may legitimately be apart.
     pub(crate) loose: bool,
-    pub(crate) pending_loads: Vec<PendingLoad>,
-    /// Buffers of finished `tcgen05.ld`, for the next ones.
-    pub(crate) spare_loads: Vec<PendingLoad>,
+    pub(crate) wgmma: wgmma::WgmmaState,
+    /// `cp.async` not waited for.
+    copies: async_copy::PendingCopies,
+    /// Buffer of `tcgen05.ld`.
+    pub(crate) loaded: Vec<[u32; WARP_LANES]>,
 }
 
 impl Warp {
@@ -91,8 +88,9 @@ impl Warp {
             fragments: vec![Fragment::new(0, live, None)],
             convergence: Vec::new(),
             loose: false,
-            pending_loads: Vec::new(),
-            spare_loads: Vec::new(),
+            wgmma: wgmma::WgmmaState::default(),
+            copies: async_copy::PendingCopies::default(),
+            loaded: Vec::new(),
             launch,
         }
     }

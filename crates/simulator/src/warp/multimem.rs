@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::access::{is_strong, mix};
+use super::device_memory::Passed;
 use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
@@ -44,7 +45,7 @@ impl Context<'_> {
         let gpu = self.launch.gpu;
         let mut hash = 0;
         let mut seen = (0, 0);
-        let mut checked = 0;
+        let mut passed = Passed::default();
         let mut keys = Vec::new();
         self.try_each_lane(|context, lane| {
             let address = context.address(multimem.address, lane);
@@ -92,14 +93,14 @@ impl Context<'_> {
                     let sort = if flag { AccessSort::MulticastFlag } else { AccessSort::MulticastData };
                     for place in places.iter() {
                         if !flag {
-                            context.check_global_write(*place, bytes, address, lane, &mut checked)?;
+                            context.check_global_write(*place, bytes, address, lane, &mut passed)?;
                         }
                         for (index, &source) in sources.iter().enumerate() {
                             let offset = place.offset + u64::from(index as u32 * element);
                             let value = context.operand(source, lane);
                             context.machine.store_global(Place { offset, ..*place }, element, value);
                         }
-                        context.stamp_global_write(*place, bytes, sort);
+                        context.stamp_global_write(*place, bytes, sort, &mut passed);
                     }
                 }
                 MultimemKind::Reduce { operation, sources } => {
@@ -116,7 +117,7 @@ impl Context<'_> {
                                 .map_err(|error| at_lane(lane, error))?;
                             context.machine.store_global(at, element, new);
                         }
-                        context.stamp_global_write(*place, bytes, sort);
+                        context.stamp_global_write(*place, bytes, sort, &mut passed);
                     }
                 }
             }
@@ -138,13 +139,13 @@ impl Context<'_> {
         multimem: &Multimem,
         lane: usize,
     ) -> Step<()> {
-        let mut checked = 0;
+        let mut passed = Passed::default();
         for &place in places {
             if is_acquire(multimem.order) {
                 self.read_word(place, multimem.order, multimem.scope);
             }
-            self.check_global_read(place, bytes, true, address, lane, &mut checked)?;
-            self.stamp_global_read(place, bytes);
+            self.check_global_read(place, bytes, true, address, lane, &mut passed)?;
+            self.stamp_global_read(place, bytes, &mut passed);
         }
         Ok(())
     }

@@ -80,6 +80,7 @@ impl Context<'_> {
         let kernel: &Kernel = &launch.kernel;
         let end = kernel.instructions.len() as u32;
         let gpu = launch.gpu as usize;
+        let observed = machine.observer.is_some();
         for _ in 0..budget {
             let group = &warp.fragments[fragment];
             let (pc, all) = (group.pc, group.lanes);
@@ -94,6 +95,9 @@ impl Context<'_> {
             let counters = &mut machine.counters[gpu];
             counters.warp_instructions += 1;
             if pc >= end {
+                if observed {
+                    machine.tell_instruction(warp, pc, all);
+                }
                 let mut context = Context { warp, machine, launch: &launch, fragment, pc: end, lanes: all, released };
                 context.exit().map_err(|failure| context.fault(*failure))?;
                 return Ok(Burst::Stopped);
@@ -104,6 +108,9 @@ impl Context<'_> {
                 None => all,
             };
             counters.lane_instructions += u64::from(lanes.count_ones());
+            if observed {
+                machine.tell_instruction(warp, pc, lanes);
+            }
             if let Operation::Scalar(scalar) = &instruction.operation {
                 if lanes != 0 {
                     let shared_base = warp.shared_base;
@@ -120,6 +127,9 @@ impl Context<'_> {
                 Ok(Flow::Jumped) => {}
                 Ok(Flow::Suspended) => {
                     debug_assert!(matches!(warp.fragments[fragment].state, FragmentState::Waiting(_)));
+                    if observed {
+                        machine.tell_wait_begins(warp, fragment);
+                    }
                     return Ok(Burst::Stopped);
                 }
                 Ok(Flow::Gone) => return Ok(Burst::Stopped),
@@ -189,8 +199,14 @@ impl Context<'_> {
             Operation::Redux { destination, reduction, element, source, members } => {
                 self.redux(*destination, *reduction, *element, *source, *members)
             }
+            Operation::LoadMatrix(load) => self.load_matrix(load),
+            Operation::StoreMatrix(store) => self.store_matrix(store),
+            Operation::WarpMma(mma) => self.warp_mma(mma),
             Operation::Mbarrier(mbarrier) => self.mbarrier(mbarrier),
+            Operation::AsyncCopy(copy) => self.async_copy(copy),
             Operation::Bulk(bulk) => self.bulk(bulk),
+            Operation::TensorMap(update) => self.update_tensor_map(update),
+            Operation::Wgmma(wgmma) => self.wgmma(wgmma),
             Operation::Tcgen05(tcgen05) => self.tcgen05(tcgen05),
             Operation::Multimem(multimem) => self.multimem(multimem),
             Operation::NoEffect(_) => Ok(Flow::Next),

@@ -15,8 +15,6 @@ use crate::program::{
 use crate::tcgen05::{Footprint, Mma, MmaOperandA, MmaRequest, RegisterTransfer, SharedCopy};
 use crate::tensor_memory::TensorMemory;
 
-/// What registers hold between a `tcgen05.ld` and its `wait::ld`: a pattern that shows up in results.
-const POISON: u64 = 0xffc0_dead;
 /// Bytes of the address that `alloc` writes.
 const ADDRESS_BYTES: u32 = 4;
 
@@ -56,17 +54,18 @@ impl Context<'_> {
             Tcgen05::Commit { cta_group, barrier, barrier_space, multicast } => {
                 self.tensor_commit(*cta_group, *barrier, *barrier_space, *multicast)
             }
-            Tcgen05::Load { shape, repeat, pack, destinations, address } => {
-                self.tensor_load((*shape, *repeat, *pack), destinations, *address)
+            Tcgen05::Load { shape, repeat, half_offset, pack, destinations, address } => {
+                self.tensor_load((*shape, *repeat, *pack), *half_offset, destinations, *address)
             }
-            Tcgen05::Store { shape, repeat, unpack, sources, address } => {
-                self.tensor_store((*shape, *repeat, *unpack), sources, *address)
+            Tcgen05::Store { shape, repeat, half_offset, unpack, sources, address } => {
+                self.tensor_store((*shape, *repeat, *unpack), *half_offset, sources, *address)
             }
             Tcgen05::WaitLoad => {
                 if !self.align()? {
                     return Ok(Flow::Suspended);
                 }
-                self.deliver_loads();
+                let order = self.order_mut();
+                order.loads_waited = order.loads_issued;
                 Ok(Flow::Next)
             }
             Tcgen05::WaitStore => {
@@ -175,8 +174,10 @@ impl Context<'_> {
         if offset % ADDRESS_BYTES != 0 {
             return Err(fail(value, AccessProblem::Misaligned { required: ADDRESS_BYTES }));
         }
-        // Ordered like a generic access of the same thread (PTX ISA, tcgen05 asynchronous operations).
-        self.check_shared_access(cta, offset, value, ADDRESS_BYTES, AccessKind::AllocationResult, false, lane)?;
+        self.machine.check_shared(cta, offset, ADDRESS_BYTES).map_err(|problem| fail(value, problem))?;
+        self.machine.cta(cta).shared.check_plain(offset, ADDRESS_BYTES).map_err(|problem| fail(value, problem))?;
+        self.with_shadow(cta, |shared, order| shared.shadow.allocation(offset, ADDRESS_BYTES, order))
+            .map_err(|error| at_lane(lane, error))?;
         self.machine.cta_mut(cta).shared.bytes.store(offset.into(), ADDRESS_BYTES, base.into());
         self.effect();
         Ok(Flow::Next)
@@ -417,59 +418,71 @@ impl Context<'_> {
         })
     }
 
-    fn tensor_load(&mut self, form: (Tcgen05Shape, u8, bool), destinations: &[Register], address: Address) -> Step {
+    fn tensor_load(
+        &mut self,
+        form: (Tcgen05Shape, u8, bool),
+        half_offset: Option<u32>,
+        destinations: &[Register],
+        address: Address,
+    ) -> Step {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
-        let transfer = self.transfer(form, address)?;
-        let range = transfer.footprint()?;
+        let transfers = halves(self.transfer(form, address)?, half_offset);
         self.order_mut().loads_issued += 1;
-        let mut pending = self.warp.spare_loads.pop().unwrap_or_default();
-        pending.registers.clear();
-        pending.registers.extend_from_slice(destinations);
-        pending.values.clear();
-        pending.values.resize(destinations.len(), [0; WARP_LANES]);
+        let mut values = std::mem::take(&mut self.warp.loaded);
+        values.clear();
+        values.resize(destinations.len(), [0; WARP_LANES]);
         self.with_tensor(self.warp.cta, |tensor, issuer, owner| {
-            tensor.shadow.load(&range, issuer)?;
-            Ok(transfer.load(&tensor.memory, owner, &mut pending.values)?)
+            for transfer in transfers.into_iter().flatten() {
+                tensor.shadow.load(&transfer.footprint()?, issuer)?;
+                transfer.load(&tensor.memory, owner, &mut values)?;
+            }
+            Ok(())
         })?;
-        for register in destinations {
-            self.warp.registers.values[register.0 as usize] = [POISON; WARP_LANES];
+        // Whoever reads a register sees the loaded value, waited for or not (PTX ISA, tcgen05 register dependencies, same
+        // thread). What `wait::ld` is for, reuse of the memory, is followed by the shadow.
+        for (register, values) in destinations.iter().zip(&values) {
+            self.warp.registers.values[register.0 as usize] = values.map(u64::from);
         }
-        self.warp.pending_loads.push(pending);
+        self.warp.loaded = values;
         Ok(Flow::Next)
     }
 
-    fn deliver_loads(&mut self) {
-        let order = self.order_mut();
-        order.loads_waited = order.loads_issued;
-        for pending in self.warp.pending_loads.drain(..) {
-            for (register, values) in pending.registers.iter().zip(&pending.values) {
-                let slot = &mut self.warp.registers.values[register.0 as usize];
-                for (lane, &value) in values.iter().enumerate() {
-                    slot[lane] = value.into();
-                }
-            }
-            self.warp.spare_loads.push(pending);
-        }
-    }
-
-    fn tensor_store(&mut self, form: (Tcgen05Shape, u8, bool), sources: &[Operand], address: Address) -> Step {
+    fn tensor_store(
+        &mut self,
+        form: (Tcgen05Shape, u8, bool),
+        half_offset: Option<u32>,
+        sources: &[Operand],
+        address: Address,
+    ) -> Step {
         if !self.align()? {
             return Ok(Flow::Suspended);
         }
-        let transfer = self.transfer(form, address)?;
-        let range = transfer.footprint()?;
+        let transfers = halves(self.transfer(form, address)?, half_offset);
         self.order_mut().stores_issued += 1;
         let values: Vec<[u32; WARP_LANES]> =
             sources.iter().map(|&source| std::array::from_fn(|lane| self.operand(source, lane) as u32)).collect();
         self.with_tensor(self.warp.cta, |tensor, issuer, owner| {
-            tensor.shadow.store(&range, issuer)?;
-            Ok(transfer.store(&mut tensor.memory, owner, &values)?)
+            for transfer in transfers.into_iter().flatten() {
+                tensor.shadow.store(&transfer.footprint()?, issuer)?;
+                transfer.store(&mut tensor.memory, owner, &values)?;
+            }
+            Ok(())
         })?;
         self.effect();
         Ok(Flow::Next)
     }
+}
+
+/// The accesses of an instruction: two for `.16x32bx2`, the second some columns further.
+fn halves(first: RegisterTransfer, half_offset: Option<u32>) -> [Option<RegisterTransfer>; 2] {
+    let second = half_offset.map(|columns| RegisterTransfer {
+        shape: Tcgen05Shape::Lanes16x32b { upper: true },
+        address: first.address + columns,
+        ..first
+    });
+    [Some(first), second]
 }
 
 /// The columns between the first and the last that an operation touches.

@@ -23,3 +23,4 @@ mod tcgen05_requests;
 mod tensor_core;
 mod tensor_maps;
 mod tensor_memory;
+mod wgmma;

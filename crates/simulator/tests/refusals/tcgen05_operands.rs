@@ -27,9 +27,10 @@ fn matrix_descriptors() {
         3 << 61,
         "kernel `k`, PTX line 10: `@%p0 tcgen05.mma.cta_group::1.kind::f16 [%r10], %rd11, %rd10, %r11, %p3;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: A: matrix descriptor 0x6000400800800000: layout type 3; legal are 0 (none), 1 (128 bytes in 32-byte units), 2 (128 bytes), 4 (64 bytes) and 6 (32 bytes)",
     );
+    // Where a pattern repeats: with a swizzle of 128 bytes.
     refuses_matrix(
-        1 << 49,
-        "kernel `k`, PTX line 10: `@%p0 tcgen05.mma.cta_group::1.kind::f16 [%r10], %rd11, %rd10, %r11, %p3;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: A: matrix descriptor 0x0002400800800000: base offset 1; the simulator supports patterns that start at their natural boundary, base offset 0",
+        2 << 61 | 1 << 49,
+        "kernel `k`, PTX line 10: `@%p0 tcgen05.mma.cta_group::1.kind::f16 [%r10], %rd11, %rd10, %r11, %p3;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: A: matrix descriptor 0x4002400800800000: base offset 1; the simulator supports patterns that start at their natural boundary, base offset 0",
     );
     refuses_matrix(
         1 << 52,

@@ -1,0 +1,37 @@
+//! `gemm-rs-ar`: runs PTX on the simulator from the command line.
+//!
+//! Exit status: 0 when the run came to its end, 1 when it faulted or deadlocked, 2 when there was nothing to run.
+
+mod arguments;
+mod buffers;
+mod element;
+mod error;
+mod report;
+mod simulate;
+mod specification;
+mod statements;
+mod timeline;
+mod trace;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let Command::Simulate(arguments) = Arguments::parse().command;
+    match simulate::simulate(&arguments) {
+        Ok(outcome) => {
+            // A reader that has closed the pipe has what it wanted.
+            let _ = std::io::stdout().write_all(outcome.stdout.as_bytes());
+            let _ = std::io::stderr().write_all(outcome.stderr.as_bytes());
+            ExitCode::from(u8::from(outcome.faulted))
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

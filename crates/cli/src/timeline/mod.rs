@@ -1,0 +1,133 @@
+//! What each CTA's engines did over simulated time, and a picture of it.
+
+mod svg;
+
+use std::collections::{BTreeMap, HashMap};
+
+use simulator::WaitReason;
+use simulator::program::{Operation, StateSpace, Tcgen05};
+use simulator::trace::{AsyncOperation, Event, EventKind, Stage};
+
+pub use svg::svg;
+
+/// A row of a CTA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Row {
+    Tma,
+    Mma,
+    Epilogue,
+    Communication,
+}
+
+/// What a mark stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    BulkLoad,
+    BulkStore,
+    Mma,
+    TensorCopy,
+    Commit,
+    TensorLoad,
+    GlobalStore,
+    Multimem,
+    Poll,
+}
+
+impl Mark {
+    pub const ALL: [Mark; 9] = [
+        Self::BulkLoad,
+        Self::BulkStore,
+        Self::Mma,
+        Self::TensorCopy,
+        Self::Commit,
+        Self::TensorLoad,
+        Self::GlobalStore,
+        Self::Multimem,
+        Self::Poll,
+    ];
+
+    pub fn row(self) -> Row {
+        match self {
+            Self::BulkLoad | Self::BulkStore => Row::Tma,
+            Self::Mma | Self::TensorCopy | Self::Commit => Row::Mma,
+            Self::TensorLoad | Self::GlobalStore => Row::Epilogue,
+            Self::Multimem | Self::Poll => Row::Communication,
+        }
+    }
+}
+
+/// Something that took from one time to another; an instruction takes one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub mark: Mark,
+    pub start: u64,
+    pub end: u64,
+}
+
+/// A CTA's life.
+#[derive(Debug, Default)]
+pub struct CtaLife {
+    pub first: u64,
+    pub last: u64,
+    pub spans: Vec<Span>,
+}
+
+/// GPU, and the CTA's z, y and x, so that CTAs sort as they are numbered.
+type CtaKey = (u32, [u32; 3]);
+/// A lane group that waits: its CTA, warp and lanes.
+type Waiter = (CtaKey, u32, u32);
+
+/// Everything to draw.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    pub ctas: BTreeMap<CtaKey, CtaLife>,
+    /// Operations under way, by number: when they were issued.
+    issued: HashMap<u64, u64>,
+    /// Lane groups that poll memory, and since when.
+    polling: HashMap<Waiter, u64>,
+}
+
+impl Timeline {
+    pub fn event(&mut self, event: &Event<'_>) {
+        let [x, y, z] = event.cta;
+        let key = (event.gpu.0, [z, y, x]);
+        let time = event.time;
+        let life = self.ctas.entry(key).or_insert_with(|| CtaLife { first: time, ..CtaLife::default() });
+        life.last = time;
+        match event.kind {
+            EventKind::Instruction { pc, lanes, .. } if lanes != 0 => {
+                let Some(instruction) = event.kernel.instructions.get(pc as usize) else { return };
+                let mark = match &instruction.operation {
+                    Operation::Tcgen05(Tcgen05::Load { .. }) => Mark::TensorLoad,
+                    Operation::Store(store) if store.space == StateSpace::Global => Mark::GlobalStore,
+                    Operation::Multimem(_) => Mark::Multimem,
+                    _ => return,
+                };
+                life.spans.push(Span { mark, start: time, end: time + 1 });
+            }
+            EventKind::Operation { number, stage: Stage::Issued, .. } => {
+                self.issued.insert(number, time);
+            }
+            EventKind::Operation { number, operation, stage: Stage::Completed, .. } => {
+                let start = self.issued.remove(&number).unwrap_or(time);
+                let (mark, start) = match operation {
+                    AsyncOperation::BulkLoad { .. } => (Mark::BulkLoad, start),
+                    AsyncOperation::BulkStore { .. } => (Mark::BulkStore, start),
+                    AsyncOperation::Mma { .. } => (Mark::Mma, start),
+                    AsyncOperation::TensorCopy => (Mark::TensorCopy, start),
+                    AsyncOperation::Commit => (Mark::Commit, time),
+                };
+                life.spans.push(Span { mark, start, end: time + 1 });
+            }
+            EventKind::WaitBegins { warp, lanes, reason: WaitReason::Poll { .. }, .. } => {
+                self.polling.insert((key, warp, lanes), time);
+            }
+            EventKind::WaitEnds { warp, lanes, .. } => {
+                if let Some(start) = self.polling.remove(&(key, warp, lanes)) {
+                    life.spans.push(Span { mark: Mark::Poll, start, end: time });
+                }
+            }
+            _ => {}
+        }
+    }
+}

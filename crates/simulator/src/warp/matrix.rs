@@ -1,0 +1,162 @@
+//! `ldmatrix`, `stmatrix` and `mma.sync`.
+
+use super::Context;
+use super::access::Target;
+use super::step::{Flow, Step};
+use crate::fault::{ConvergenceError, access_failure};
+use crate::fragment::{ROWS, decode_register, elements_per_register, place_in_a, place_in_b, place_in_d};
+use crate::memory::{AccessKind, AccessProblem};
+use crate::program::{
+    Address, LaneMask, LoadMatrix, MemoryOrder, Operand, StateSpace, StoreMatrix, WARP_LANES, WarpMma,
+};
+use crate::tcgen05::{AccumulatorFormat, Columns, OperandFormat, multiply};
+
+/// Bytes of a row of an 8x8 matrix of 16-bit elements.
+const ROW_BYTES: u32 = 16;
+/// Columns of B and D.
+const COLUMNS: usize = 8;
+/// The largest K.
+const MOST_K: usize = 32;
+
+/// An 8x8 matrix of 16-bit elements.
+type Tile = [[u16; 8]; 8];
+
+impl Context<'_> {
+    /// `.sync.aligned` by a whole warp: these instructions are undefined once a lane has exited. False: suspended.
+    pub(super) fn whole_warp(&mut self) -> Step<bool> {
+        let live = self.warp.live;
+        if live != LaneMask::MAX {
+            return Err(ConvergenceError::NotAWholeWarp { live }.into());
+        }
+        self.align()
+    }
+
+    /// Where the row address of a lane points.
+    fn matrix_row(&self, address: Address, space: StateSpace, kind: AccessKind, lane: usize) -> Step<(u64, u32, u32)> {
+        let value = self.address(address, lane);
+        let fail = |problem| access_failure(lane, kind, value, ROW_BYTES, problem);
+        if !value.is_multiple_of(u64::from(ROW_BYTES)) {
+            return Err(fail(AccessProblem::Misaligned { required: ROW_BYTES }));
+        }
+        let immediate = matches!(address.base, Operand::Immediate(_));
+        match self.target(space, value, immediate).map_err(fail)? {
+            Target::Shared { cta, offset } => Ok((value, cta, offset)),
+            _ => Err(fail(AccessProblem::WrongSpace { wanted: "shared" })),
+        }
+    }
+
+    pub(super) fn load_matrix(&mut self, load: &LoadMatrix) -> Step {
+        if !self.whole_warp()? {
+            return Ok(Flow::Suspended);
+        }
+        for (matrix, register) in load.destinations.iter().enumerate() {
+            let mut tile: Tile = [[0; 8]; 8];
+            for (row, elements) in tile.iter_mut().enumerate() {
+                let lane = matrix * 8 + row;
+                let (value, cta, offset) = self.matrix_row(load.address, load.space, AccessKind::Load, lane)?;
+                let mut words = [0; 8];
+                self.shared_load(cta, offset, value, ROW_BYTES, 8, MemoryOrder::Weak, lane, &mut words)?;
+                for (column, element) in elements.iter_mut().enumerate() {
+                    *element = (words[column / 4] >> (16 * (column % 4))) as u16;
+                }
+            }
+            for lane in 0..WARP_LANES {
+                let element = |column: usize| {
+                    let (row, column) = (lane / 4, 2 * (lane % 4) + column);
+                    u64::from(if load.transpose { tile[column][row] } else { tile[row][column] })
+                };
+                self.set(*register, lane, element(0) | element(1) << 16);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn store_matrix(&mut self, store: &StoreMatrix) -> Step {
+        if !self.whole_warp()? {
+            return Ok(Flow::Suspended);
+        }
+        for (matrix, &source) in store.sources.iter().enumerate() {
+            let mut tile: Tile = [[0; 8]; 8];
+            for lane in 0..WARP_LANES {
+                let value = self.operand(source, lane);
+                for half in 0..2 {
+                    let (row, column) = (lane / 4, 2 * (lane % 4) + half);
+                    let element = (value >> (16 * half)) as u16;
+                    if store.transpose { tile[column][row] = element } else { tile[row][column] = element }
+                }
+            }
+            for (row, elements) in tile.iter().enumerate() {
+                let lane = matrix * 8 + row;
+                let (value, cta, offset) = self.matrix_row(store.address, store.space, AccessKind::Store, lane)?;
+                self.check_shared_access(cta, offset, value, ROW_BYTES, AccessKind::Store, false, lane)?;
+                let mut bytes = [0; ROW_BYTES as usize];
+                for (piece, element) in bytes.chunks_exact_mut(2).zip(elements) {
+                    piece.copy_from_slice(&element.to_le_bytes());
+                }
+                if self.machine.cta_mut(cta).shared.bytes.write(offset.into(), &bytes) {
+                    self.machine.wake_shared_watchers(cta, offset, ROW_BYTES);
+                }
+            }
+        }
+        self.effect();
+        Ok(Flow::Next)
+    }
+
+    /// A of a warp, row by row, from its registers.
+    pub(super) fn fragment_a(&self, format: OperandFormat, registers: &[Operand], k: usize, rows: &mut [f64]) {
+        let elements = elements_per_register(format);
+        for (register, &operand) in registers.iter().enumerate() {
+            for lane in 0..WARP_LANES {
+                let (row, first) = place_in_a(lane, register, elements);
+                let decoded = decode_register(format, self.operand(operand, lane) as u32);
+                rows[row * k + first..][..elements].copy_from_slice(&decoded[..elements]);
+            }
+        }
+    }
+
+    pub(super) fn warp_mma(&mut self, mma: &WarpMma) -> Step {
+        if !self.whole_warp()? {
+            return Ok(Flow::Suspended);
+        }
+        // The inner loop takes eight steps of k at a time; the rest stays zero.
+        let k = (mma.k as usize).max(8);
+        let mut a = [0.0; ROWS * MOST_K];
+        self.fragment_a(mma.a_format, &mma.a, k, &mut a);
+        let mut b = [0.0; MOST_K * COLUMNS];
+        let elements = elements_per_register(mma.b_format);
+        for (register, &operand) in mma.b.iter().enumerate() {
+            for lane in 0..WARP_LANES {
+                let (column, first) = place_in_b(lane, register, elements);
+                let decoded = decode_register(mma.b_format, self.operand(operand, lane) as u32);
+                for (step, &value) in decoded[..elements].iter().enumerate() {
+                    b[(first + step) * COLUMNS + column] = value;
+                }
+            }
+        }
+        let mut sums = [[0.0; COLUMNS]; ROWS];
+        let columns = Columns { values: &b[..k * COLUMNS], stride: COLUMNS, first: 0 };
+        for (row, sums) in sums.iter_mut().enumerate() {
+            multiply(&a[row * k..][..k], columns, sums);
+        }
+        for lane in 0..WARP_LANES {
+            let sum = |element: usize| {
+                let (row, column) = place_in_d(lane, element);
+                sums[row][column]
+            };
+            for (index, (&c, &d)) in mma.c.iter().zip(&mma.destinations).enumerate() {
+                let old = self.operand(c, lane) as u32;
+                let new = match mma.accumulator {
+                    AccumulatorFormat::F16 => {
+                        let add =
+                            |half: u32| mma.accumulator.add(old >> (16 * half), sum(2 * index + half as usize), false);
+                        add(0) & 0xffff | add(1) << 16
+                    }
+                    format => format.add(old, sum(index), mma.saturate),
+                };
+                self.set(d, lane, new.into());
+            }
+        }
+        self.machine.counters[self.launch.gpu as usize].tensor_macs += (ROWS * COLUMNS) as u64 * u64::from(mma.k);
+        Ok(Flow::Next)
+    }
+}
