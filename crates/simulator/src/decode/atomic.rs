@@ -60,7 +60,7 @@ fn types(operation: AtomicOperation) -> &'static [Type] {
     use Type as T;
     match operation {
         O::Add => &[T::U32, T::S32, T::U64, T::F32, T::F64, T::F16, T::F16x2, T::Bf16, T::Bf16x2],
-        O::Min | O::Max => &[T::U32, T::S32, T::U64, T::S64, T::F16, T::F16x2, T::Bf16, T::Bf16x2, T::F32],
+        O::Min | O::Max => &[T::U32, T::S32, T::U64, T::S64, T::F16, T::F16x2, T::Bf16, T::Bf16x2],
         O::And | O::Or | O::Xor => &[T::B32, T::B64],
         O::Increment | O::Decrement => &[T::U32],
         O::Exchange => &[T::B32, T::B64],
@@ -89,8 +89,8 @@ fn decode(form: &mut Form<'_, '_>, operation: AtomicOperation, returns: bool) ->
         return Err(form.missing("`.noftz` with half-precision types, and only with them"));
     }
     let minimum = matches!(operation, AtomicOperation::Min | AtomicOperation::Max);
-    if minimum && (ty == Type::F32 || floating) && length == 1 {
-        // Scalar floating-point minimum and maximum exist in vector form only.
+    if minimum && floating && length == 1 {
+        // Floating-point minimum and maximum exist in vector form only, and for half-precision types only.
         return Err(form.missing("a vector length for floating-point `.min` and `.max`"));
     }
     if length > 1 {

@@ -1,7 +1,7 @@
 //! Addresses: what they point to, how they are aligned, and whether anything was written there.
 
 use crate::fixture::{GPU, Machine, kernel};
-use crate::support::{PAUSE, cluster, refuses, refuses_when, threads};
+use crate::support::{PAUSE, cluster, refused, refuses, refuses_when, threads};
 use simulator::node::GpuId;
 
 #[test]
@@ -212,4 +212,11 @@ fn the_wrong_state_space() {
         "kernel `k`, PTX line 9: `red.add.u32 [%rd2], 1;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: atomic of 4 bytes at 0x20000000000: a global or shared address is needed here",
         ("[%rd2]", "[%rd1]"),
     );
+}
+
+#[test]
+fn atomics_that_do_not_exist() {
+    let load = |operation: &str| simulator::ptx::load(&kernel(".param .u64 out", &format!("{operation} ret;")));
+    refused(load("red.global.min.v2.f32 [%rd1], {%f1, %f2};"), "`red.global.min.v2.f32` does not take `.f32` here");
+    load("red.global.add.v2.f32 [%rd1], {%f1, %f2};").unwrap();
 }
