@@ -10,6 +10,7 @@ use common::operands::Problem;
 use common::rank::{Gaps, Rank, node};
 use gemm_rs_ar::driver::{Device, Stream};
 use gemm_rs_ar::reference::Reference;
+use gemm_rs_ar::symmetric::Rendezvous;
 use gemm_rs_ar::{GemmRsAr, GemmRsArConfig, Mode};
 
 const RANKS: usize = 4;
@@ -41,7 +42,7 @@ fn run(calls: &[(Problem, Reference, Mode)], seed: u64, patch: &Patch) -> Result
         let device: Arc<dyn Device> = Arc::new(ScriptedDevice::patching(device, Arc::clone(patch)));
         let config = GemmRsArConfig::new(CAPACITY[0], CAPACITY[1]);
         let gemm = GemmRsAr::new(Arc::clone(&device), &rendezvous, config).map_err(|error| error.to_string())?;
-        let rank = Rank { rank: rendezvous_rank(&rendezvous), device, gemm, rendezvous };
+        let rank = Rank { rank: rendezvous.rank() as usize, device, gemm, rendezvous };
         let mut pending = vec![];
         for (problem, _, mode) in calls {
             pending.push(rank.enqueue(problem, *mode, Gaps::default()).map_err(|error| error.to_string())?);
@@ -56,10 +57,6 @@ fn run(calls: &[(Problem, Reference, Mode)], seed: u64, patch: &Patch) -> Result
         Ok(())
     });
     ranks.into_iter().collect()
-}
-
-fn rendezvous_rank(rendezvous: &gemm_rs_ar::symmetric::ThreadRendezvous) -> usize {
-    gemm_rs_ar::symmetric::Rendezvous::rank(rendezvous) as usize
 }
 
 /// Replaces the occurrences of `pattern` that `which` names, counted from 0; the text must have exactly `of` of them, so
