@@ -10,6 +10,7 @@ pub mod descriptors;
 pub mod kernels;
 pub mod schedule;
 pub mod shared_memory;
+pub mod tensor_memory;
 pub mod ticket;
 
 /// Largest number of ranks: the size of an NVLink multicast team that one ready word per source is kept for.
