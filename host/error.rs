@@ -49,6 +49,14 @@ pub enum ConfigError {
         /// The multiple.
         wanted: u64,
     },
+    /// The configuration names a kernel that is not in the table.
+    #[error("there is no kernel {given}; one of {known} is wanted, or none to have one chosen for each call")]
+    UnknownKernel {
+        /// The name.
+        given: String,
+        /// The names that there are.
+        known: String,
+    },
     /// The capacity is beyond the kernels' 32-bit index arithmetic.
     #[error(
         "max_m * max_n is {max_m} * {max_n}; at most {limit} elements are wanted: make max_m smaller and split larger \

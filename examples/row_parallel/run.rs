@@ -89,8 +89,8 @@ fn rank_result(
     };
     let y = DeviceBuffer::new(Arc::clone(&device), rows * n * BF16_BYTES)?;
 
-    let projection = Projection { weight: DeviceMatrix::bf16(weight.address(), n, k) };
-    let input = Input { x: DeviceMatrix::bf16(x.address(), m, k) };
+    let projection = Projection::new(DeviceMatrix::bf16(weight.address(), n, k));
+    let input = Input::new(DeviceMatrix::bf16(x.address(), m, k));
     let output = Output { y: DeviceMatrix::bf16(y.address(), rows, n) };
     // SAFETY: the buffers have the sizes that the descriptions say and live until the stream is synchronised; every
     // rank makes this one call.

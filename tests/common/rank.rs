@@ -79,8 +79,8 @@ impl Rank {
         let matrix = |buffer: &DeviceBuffer, rows: usize, columns: usize, row_stride: usize| {
             DeviceMatrix::bf16(buffer.address(), rows as u64, columns as u64).with_row_stride(row_stride as u64)
         };
-        let projection = Projection { weight: matrix(&weight, problem.n, part, weight_stride) };
-        let input = Input { x: matrix(&x, problem.m, part, x_stride) };
+        let projection = Projection::new(matrix(&weight, problem.n, part, weight_stride));
+        let input = Input::new(matrix(&x, problem.m, part, x_stride));
         let output = Output { y: matrix(&y, rows, problem.n, y_stride) };
         // SAFETY: the buffers are as described and live in the result; tests make the same calls on every rank.
         unsafe { self.gemm.apply(mode, &projection, &input, &output, Stream::DEFAULT)? };

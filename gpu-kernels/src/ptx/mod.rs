@@ -4,6 +4,7 @@
 //! to global memory, which on this target are the same numbers.
 
 pub mod barrier;
+pub mod cluster;
 pub mod convert;
 pub mod fence;
 pub mod global;
