@@ -27,13 +27,20 @@ pub struct Rank {
 }
 
 /// Makes a workspace for `[max_m, max_n]` on every rank of a node and runs `body` there.
-pub fn on_each_rank<T: Send>(
+pub fn on_each_rank<T: Send>(node: &SimulatedNode, capacity: [u64; 2], body: impl Fn(&Rank) -> T + Sync) -> Vec<T> {
+    on_each_rank_with(node, capacity, None, body)
+}
+
+/// [`on_each_rank`] with a kernel of the table, by name, for every call.
+pub fn on_each_rank_with<T: Send>(
     node: &SimulatedNode,
     [max_m, max_n]: [u64; 2],
+    kernel: Option<&'static str>,
     body: impl Fn(&Rank) -> T + Sync,
 ) -> Vec<T> {
     node.run_ranks(|device, rendezvous| {
-        let gemm = GemmRsAr::new(Arc::clone(&device), &rendezvous, GemmRsArConfig::new(max_m, max_n)).unwrap();
+        let config = GemmRsArConfig { kernel, ..GemmRsArConfig::new(max_m, max_n) };
+        let gemm = GemmRsAr::new(Arc::clone(&device), &rendezvous, config).unwrap();
         body(&Rank { rank: rendezvous.rank() as usize, device, gemm, rendezvous })
     })
 }
