@@ -8,7 +8,7 @@ use plan::kernels::{STORE_COLUMNS, SWAPPED_STORE_ROWS, roles};
 use plan::schedule::Tile;
 
 use crate::gemm::{Launch, NamedBarrier, Operands};
-use crate::mainloop::pipeline::Position;
+use crate::mainloop::pipeline::Ring;
 use crate::mainloop::tcgen05::mma_columns;
 use crate::ptx::{barrier, convert, fence, mbarrier, shared, special, tcgen05, tma, warp};
 use crate::variant::Variant;
@@ -29,7 +29,8 @@ pub unsafe fn drain<V: Variant>(launch: &Launch, operands: &Operands, tensor_mem
     let lanes = tensor_memory + ((warp_index * plan::WARP_LANES) << 16);
     let mut staging =
         Staging { map: operands.partial, base: launch.shared_base + map.staging(warp_index, 0), buffer: 0 };
-    let mut accumulators = Position::start();
+    let accumulators = Ring::new(launch.shared_base + map.accumulator_full(0), map.accumulators);
+    let mut position = accumulators.start();
     let mut place = 0;
     // SAFETY: the whole warp is here, before its first store.
     unsafe { launch.wait_for_slot() };
@@ -39,16 +40,11 @@ pub unsafe fn drain<V: Variant>(launch: &Launch, operands: &Operands, tensor_mem
         let tile = launch.tiles.tile(index);
         let accumulator = Accumulator {
             address: lanes + tensor.place(place),
-            empty: launch.leader_base + map.accumulator_empty(accumulators.stage),
+            empty: accumulators.empty(position) + (launch.leader_base - launch.shared_base),
             is_second: place != 0,
         };
         // SAFETY: the barrier is initialised.
-        unsafe {
-            mbarrier::wait_parity(
-                launch.shared_base + map.accumulator_full(accumulators.stage),
-                accumulators.full_parity(),
-            );
-        }
+        unsafe { mbarrier::wait_parity(position.full, position.full_parity()) };
         tcgen05::fence_after_thread_sync();
         // SAFETY: the accumulator is finished and the warp is converged.
         unsafe {
@@ -58,7 +54,7 @@ pub unsafe fn drain<V: Variant>(launch: &Launch, operands: &Operands, tensor_mem
                 drain_rows::<V>(launch, tile, warp_index, accumulator, &mut staging);
             }
         }
-        accumulators.advance(map.accumulators);
+        accumulators.advance(&mut position);
         place ^= 1;
         if special::lane_index() == 0 {
             tma::wait_stores();

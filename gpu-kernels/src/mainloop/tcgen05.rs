@@ -4,13 +4,13 @@
 //! Its barrier of a stage counts the bytes of both, so that it sees everything that the MMA reads; the commits arrive in
 //! both.
 
-use plan::descriptors::{MatrixDescriptor, matrix_descriptor_step, scale_id};
+use plan::descriptors::{MatrixDescriptor, scale_id};
 use plan::kernels::{MMA_ROW_BYTES, MMA_ROWS, STAGE_ROW_BYTES};
 use plan::schedule::Tile;
 use plan::shared_memory::{SCALE_GROUP_BYTES, SharedMap};
 use plan::tensor_memory::SCALE_GROUP_COLUMNS;
 
-use super::pipeline::Position;
+use super::pipeline::{Position, Ring, Strided};
 use crate::gemm::{Launch, Operands};
 use crate::ptx::tma::TensorMap;
 use crate::ptx::{mbarrier, tcgen05, tma};
@@ -115,36 +115,44 @@ pub unsafe fn produce<V: Variant>(launch: &Launch, operands: &Operands) {
     let map = V::SPEC.shared;
     let base = launch.shared_base;
     let k_blocks = launch.arguments.k / V::SPEC.tile.k;
-    let mut position = Position::start();
+    let ring = Ring::new(base + map.full(0), map.stages);
+    let a = ring.strided(base, map.a(1));
+    let scale_a = ring.strided(base + map.scale_a(0), map.scale_a_bytes + map.scale_b_bytes);
+    let mut position = ring.start();
     for index in launch.tile_indices() {
         let origin = Origin::of::<V>(launch, launch.tiles.tile(index));
-        for block in 0..k_blocks {
-            let full = launch.leader_base + map.full(position.stage);
+        let mut block = 0;
+        while block < k_blocks {
+            let full = position.full + (launch.leader_base - base);
             let x = block * V::SPEC.tile.k;
             // SAFETY: the barriers are initialised, the stage is free once its MMAs have arrived on `empty`, and the
             // boxes are as large as the stage's parts.
             unsafe {
-                mbarrier::wait_parity(base + map.empty(position.stage), position.empty_parity());
+                mbarrier::wait_parity(ring.empty(position), position.empty_parity());
                 if launch.cluster_rank == 0 {
-                    mbarrier::arrive_expect_tx(base + map.full(position.stage), V::SPEC.cluster * map.stage_bytes());
+                    mbarrier::arrive_expect_tx(position.full, V::SPEC.cluster * map.stage_bytes());
                 }
-                load::<V>(base + map.a(position.stage), operands.a, x, origin.a_row, full);
-                load::<V>(base + map.b(position.stage), operands.b, x, origin.b_row, full);
+                load::<V>(a.at(position), operands.a, x, origin.a_row, full);
+                load::<V>(a.at(position) + map.b(0), operands.b, x, origin.b_row, full);
                 if V::SCALED {
                     let x = block * SCALE_GROUP_ELEMENTS;
-                    load::<V>(base + map.scale_a(position.stage), operands.scale_a, x, origin.scale_a_group, full);
-                    load::<V>(base + map.scale_b(position.stage), operands.scale_b, x, origin.scale_b_group, full);
+                    let scale_a = scale_a.at(position);
+                    load::<V>(scale_a, operands.scale_a, x, origin.scale_a_group, full);
+                    load::<V>(scale_a + map.scale_a_bytes, operands.scale_b, x, origin.scale_b_group, full);
                 }
             }
-            position.advance(map.stages);
+            ring.advance(&mut position);
+            block += 1;
         }
     }
     if V::PAIR {
         // The even CTA's commits must have arrived before this CTA may end.
-        for _ in 0..map.stages {
+        let mut stage = 0;
+        while stage < map.stages {
             // SAFETY: the barrier is initialised.
-            unsafe { mbarrier::wait_parity(base + map.empty(position.stage), position.empty_parity()) };
-            position.advance(map.stages);
+            unsafe { mbarrier::wait_parity(ring.empty(position), position.empty_parity()) };
+            ring.advance(&mut position);
+            stage += 1;
         }
     }
 }
@@ -159,49 +167,66 @@ pub unsafe fn multiply<V: Variant>(launch: &Launch, tensor_memory: u32) {
     let (map, tensor) = (V::SPEC.shared, V::SPEC.tensor);
     let base = launch.shared_base;
     let k_blocks = launch.arguments.k / V::SPEC.tile.k;
-    let mut stages = Position::start();
-    let mut accumulators = Position::start();
+    let ring = Ring::new(base + map.full(0), map.stages);
+    // Descriptors count in units of 16 bytes.
+    let stage = Stage {
+        a: ring.strided(base >> 4, map.a(1) >> 4),
+        scale_a: ring.strided((base + map.scale_a(0)) >> 4, (map.scale_a_bytes + map.scale_b_bytes) >> 4),
+    };
+    let mut position = ring.start();
+    let accumulators = Ring::new(base + map.accumulator_full(0), map.accumulators);
+    let mut accumulator = accumulators.start();
     let mut place = 0;
     for index in launch.tile_indices() {
         let instruction = V::SPEC.instruction_descriptor(mma_columns::<V>(launch, launch.tiles.tile(index)));
-        let accumulator = tensor_memory + tensor.place(place);
+        let destination = tensor_memory + tensor.place(place);
         // SAFETY: the barrier is initialised.
-        unsafe { wait_for_accumulator::<V>(base + map.accumulator_empty(accumulators.stage), accumulators) };
-        for block in 0..k_blocks {
+        unsafe { wait_for_accumulator::<V>(accumulators.empty(accumulator), accumulator.empty_parity()) };
+        let mut block = |accumulate: bool| {
             // SAFETY: as above; the phase completes when TMA has written the whole stage.
-            unsafe { mbarrier::wait_parity(base + map.full(stages.stage), stages.full_parity()) };
+            unsafe { mbarrier::wait_parity(position.full, position.full_parity()) };
             // Orders the MMAs behind both waits: the stage's, and for the first stage the accumulator's, whose epilogue
             // read it with tcgen05.ld.
             tcgen05::fence_after_thread_sync();
-            // SAFETY: the stage just filled.
-            unsafe { multiply_stage::<V>(launch, tensor_memory, accumulator, stages.stage, instruction, block != 0) };
-            // SAFETY: one arrival per stage and pass, as initialised.
-            unsafe { commit::<V>(base + map.empty(stages.stage)) };
-            stages.advance(map.stages);
+            // SAFETY: the stage just filled, and one arrival per stage and pass was initialised.
+            unsafe {
+                stage.multiply::<V>(position, tensor_memory, destination, instruction, accumulate);
+                commit::<V>(ring.empty(position));
+            }
+            ring.advance(&mut position);
+        };
+        // Apart from the rest, so that in the loop no predicate says whether to accumulate: its instructions count.
+        block(false);
+        let mut left = k_blocks;
+        while left > 1 {
+            block(true);
+            left -= 1;
         }
         // SAFETY: one arrival per tile, as initialised.
-        unsafe { commit::<V>(base + map.accumulator_full(accumulators.stage)) };
-        accumulators.advance(map.accumulators);
+        unsafe { commit::<V>(accumulator.full) };
+        accumulators.advance(&mut accumulator);
         place ^= 1;
     }
     if V::PAIR {
         // The odd CTA's arrivals must have come before this CTA may end.
-        for _ in 0..map.accumulators {
+        let mut left = map.accumulators;
+        while left != 0 {
             // SAFETY: the barrier is initialised.
-            unsafe { wait_for_accumulator::<V>(base + map.accumulator_empty(accumulators.stage), accumulators) };
-            accumulators.advance(map.accumulators);
+            unsafe { wait_for_accumulator::<V>(accumulators.empty(accumulator), accumulator.empty_parity()) };
+            accumulators.advance(&mut accumulator);
+            left -= 1;
         }
     }
 }
 
 #[inline(always)]
-unsafe fn wait_for_accumulator<V: Variant>(barrier: u32, position: Position) {
+unsafe fn wait_for_accumulator<V: Variant>(barrier: u32, parity: u32) {
     // SAFETY: the caller's promise.
     unsafe {
         if V::PAIR {
-            mbarrier::wait_parity_cluster(barrier, position.empty_parity());
+            mbarrier::wait_parity_cluster(barrier, parity);
         } else {
-            mbarrier::wait_parity(barrier, position.empty_parity());
+            mbarrier::wait_parity(barrier, parity);
         }
     }
 }
@@ -218,59 +243,69 @@ unsafe fn commit<V: Variant>(barrier: u32) {
     }
 }
 
-/// The MMAs of one stage, behind the copies of its scales to tensor memory.
-#[inline(always)]
-unsafe fn multiply_stage<V: Variant>(
-    launch: &Launch,
-    tensor_memory: u32,
-    accumulator: u32,
-    stage: u32,
-    instruction: u32,
-    accumulate: bool,
-) {
-    let (map, tensor) = (V::SPEC.shared, V::SPEC.tensor);
-    let a = MatrixDescriptor::K_MAJOR_128B.at(launch.shared_base + map.a(stage));
-    let b = MatrixDescriptor::K_MAJOR_128B.at(launch.shared_base + map.b(stage));
-    let scales = [tensor_memory + tensor.scale_a, tensor_memory + tensor.scale_b];
-    if V::SCALED {
-        // One buffer of scales is enough: copies and MMAs of one thread execute in the order of their issue.
-        // SAFETY: the stage holds the scales, and the columns are set apart for them.
-        unsafe {
-            let source = MatrixDescriptor::SCALES.at(launch.shared_base + map.scale_a(stage));
-            copy_scales::<V>(scales[0], source);
-            let source = MatrixDescriptor::SCALES.at(launch.shared_base + map.scale_b(stage));
-            let mut group = 0;
-            while group < V::SPEC.scale_b_groups() {
-                let offset = matrix_descriptor_step(group * SCALE_GROUP_BYTES);
-                copy_scales::<V>(scales[1] + group * SCALE_GROUP_COLUMNS, source + offset);
-                group += 1;
-            }
-        }
-    }
-    let mut step = 0;
-    while step < MMAS {
-        let offset = matrix_descriptor_step(step * MMA_ROW_BYTES);
-        let operands = [a + offset, b + offset];
-        let accumulate = accumulate | (step != 0);
-        // SAFETY: the descriptors are of the stage that just filled; the first MMA of a tile overwrites.
-        unsafe {
-            match (V::SCALED, V::PAIR) {
-                (false, false) => tcgen05::mma_f16::<1>(accumulator, operands[0], operands[1], instruction, accumulate),
-                (false, true) => tcgen05::mma_f16::<2>(accumulator, operands[0], operands[1], instruction, accumulate),
-                (true, false) => {
-                    tcgen05::mma_mxf8::<1>(accumulator, operands, scales, instruction + scale_id(step), accumulate);
-                }
-                (true, true) => {
-                    tcgen05::mma_mxf8::<2>(accumulator, operands, scales, instruction + scale_id(step), accumulate);
+/// Low words of the descriptors of a stage's parts. The high words are constants, and sums of 32 bits are cheaper.
+struct Stage {
+    a: Strided,
+    scale_a: Strided,
+}
+
+impl Stage {
+    /// The MMAs of one stage, behind the copies of its scales to tensor memory.
+    #[inline(always)]
+    unsafe fn multiply<V: Variant>(
+        &self,
+        position: Position,
+        tensor_memory: u32,
+        destination: u32,
+        instruction: u32,
+        accumulate: bool,
+    ) {
+        let (map, tensor) = (V::SPEC.shared, V::SPEC.tensor);
+        let scales = [tensor_memory + tensor.scale_a, tensor_memory + tensor.scale_b];
+        if V::SCALED {
+            // One buffer of scales is enough: copies and MMAs of one thread execute in the order of their issue.
+            // SAFETY: the stage holds the scales, and the columns are set apart for them.
+            unsafe {
+                let source = self.scale_a.at(position);
+                copy_scales::<V>(scales[0], source);
+                let mut group = 0;
+                while group < V::SPEC.scale_b_groups() {
+                    let offset = (map.scale_a_bytes + group * SCALE_GROUP_BYTES) >> 4;
+                    copy_scales::<V>(scales[1] + group * SCALE_GROUP_COLUMNS, source + offset);
+                    group += 1;
                 }
             }
         }
-        step += 1;
+        let a = self.a.at(position);
+        let b = a + (map.b(0) >> 4);
+        let mut step = 0;
+        while step < MMAS {
+            let offset = (step * MMA_ROW_BYTES) >> 4;
+            let operands = [a, b].map(|word| MatrixDescriptor::K_MAJOR_128B.template() | u64::from(word + offset));
+            let accumulate = accumulate | (step != 0);
+            let scaled_instruction = instruction + scale_id(step);
+            // SAFETY: the descriptors are of the stage that just filled; the first MMA of a tile overwrites.
+            unsafe {
+                match (V::SCALED, V::PAIR) {
+                    (false, false) => tcgen05::mma_f16::<1>(destination, operands, instruction, accumulate),
+                    (false, true) => tcgen05::mma_f16::<2>(destination, operands, instruction, accumulate),
+                    (true, false) => {
+                        tcgen05::mma_mxf8::<1>(destination, operands, scales, scaled_instruction, accumulate);
+                    }
+                    (true, true) => {
+                        tcgen05::mma_mxf8::<2>(destination, operands, scales, scaled_instruction, accumulate);
+                    }
+                }
+            }
+            step += 1;
+        }
     }
 }
 
+/// Copies a group of scales; `source` is the low word of their descriptor.
 #[inline(always)]
-unsafe fn copy_scales<V: Variant>(address: u32, source: u64) {
+unsafe fn copy_scales<V: Variant>(address: u32, source: u32) {
+    let source = MatrixDescriptor::SCALES.template() | u64::from(source);
     // SAFETY: the caller's promise.
     unsafe {
         if V::PAIR {

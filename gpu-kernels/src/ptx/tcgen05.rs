@@ -43,7 +43,7 @@ pub unsafe fn dealloc<const GROUP: u32, const COLUMNS: u32>(address: u32) {
 /// # Safety
 /// Descriptors and address are of live tiles of the shapes that `instruction` names; one thread of the group issues.
 #[inline(always)]
-pub unsafe fn mma_f16<const GROUP: u32>(accumulator: u32, a: u64, b: u64, instruction: u32, accumulate: bool) {
+pub unsafe fn mma_f16<const GROUP: u32>(accumulator: u32, [a, b]: [u64; 2], instruction: u32, accumulate: bool) {
     // SAFETY: the caller's promise.
     unsafe {
         asm!("{{ .reg .pred p; setp.ne.b32 p, {e}, 0; tcgen05.mma.cta_group::{g}.kind::f16 [{d}], {a}, {b}, {i}, p; }}",
