@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod arguments;
+pub mod choice;
 pub mod control;
 pub mod descriptors;
 pub mod kernels;
