@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plan::arguments::{GemmArguments, Mode};
+use plan::choice::{Choice, Machine, Problem};
 use plan::kernels::{KERNELS, KernelSpec};
 
 use crate::checks::{BF16_BYTES, CheckedCall, check_call, check_projection};
@@ -12,7 +13,7 @@ use crate::kernels::{self, LoadedKernels, SM100_FAMILY};
 use crate::operand_maps::OperandMaps;
 use crate::policy::Policy;
 use crate::projection::{Input, Output, Projection};
-use crate::symmetric::{Rendezvous, Step, SymmetricError, agree, agree_on_parameters};
+use crate::symmetric::{Rendezvous, Step, SymmetricError, agree, agree_on_parameters, least};
 use crate::unsupported::Unsupported;
 use crate::workspace::{Capacity, Workspace, check_group};
 
@@ -87,6 +88,7 @@ pub struct GemmRsAr {
     device: Arc<dyn Device>,
     kernels: LoadedKernels,
     forced: Option<&'static KernelSpec>,
+    machine: Machine,
     workspace: Workspace,
     policy: Policy,
 }
@@ -119,11 +121,13 @@ impl GemmRsAr {
         )?;
         let suitable = check_device(device.properties()).map_err(GemmRsArError::from);
         agree(rendezvous, Step::Configure, suitable)?;
+        let sm_count = least(rendezvous, device.properties().sm_count)?;
+        let machine = Machine { sm_count, ..Machine::B200 };
         let loaded = LoadedKernels::load(device.as_ref());
         let loaded = loaded.map_err(|source| SymmetricError::Failed { step: Step::LoadKernels, source });
         let kernels = agree(rendezvous, Step::LoadKernels, loaded)?;
         let workspace = Workspace::new(&device, rendezvous, capacity)?;
-        Ok(Self { device, kernels, forced, workspace, policy: config.policy })
+        Ok(Self { device, kernels, forced, machine, workspace, policy: config.policy })
     }
 
     /// The workspace.
@@ -140,6 +144,24 @@ impl GemmRsAr {
         output: &Output,
     ) -> Result<(), Unsupported> {
         self.check(mode, projection, input, output).map(drop)
+    }
+
+    /// The kernel that [`Self::apply`] would launch, and what the cost model expects of it: modelled times, to compare
+    /// kernels with each other.
+    ///
+    /// # Errors
+    /// As for [`Self::can_run`].
+    pub fn choice(
+        &self,
+        mode: Mode,
+        projection: &Projection,
+        input: &Input,
+        output: &Output,
+    ) -> Result<Choice, Unsupported> {
+        let (call, spec) = self.check(mode, projection, input, output)?;
+        let CheckedCall { m, n, k, operands, .. } = call;
+        let problem = Problem { m, n, k, operands, ranks: self.workspace.ranks(), mode };
+        plan::choice::estimate(spec, &problem, &self.machine).ok_or(Unsupported::NoKernel)
     }
 
     /// Whether the policy sends a call of `m` rows here rather than to the unfused path. It says nothing about
@@ -230,7 +252,10 @@ impl GemmRsAr {
                 kernels::check_forced(spec, &call, projection)?;
                 spec
             }
-            None => kernels::choose(&call, projection),
+            None => {
+                let choice = kernels::choose(&call, projection, self.workspace.ranks(), mode, &self.machine);
+                choice.ok_or(Unsupported::NoKernel)?.kernel
+            }
         };
         Ok((call, spec))
     }
@@ -255,7 +280,7 @@ impl GemmRsAr {
     /// One CTA per SM, or per tile if there are fewer, in whole clusters. A rank that owns no rows still has tiles to
     /// compute for others.
     fn geometry(&self, spec: &KernelSpec, call: CheckedCall) -> LaunchConfig {
-        let sms = self.device.properties().sm_count / spec.cluster * spec.cluster;
+        let sms = self.machine.usable_sms() / spec.cluster * spec.cluster;
         let ctas = spec.tiles(call.m, call.n).len().min(sms.max(spec.cluster));
         LaunchConfig {
             grid: [ctas, 1, 1],

@@ -1,5 +1,7 @@
 //! The kernels that are embedded in the library, as PTX text, and which of them runs a call.
 
+use plan::arguments::Mode;
+use plan::choice::{Choice, Machine, Problem, choose_among};
 use plan::kernels::{KERNELS, KernelSpec, OperandType, Orientation};
 
 use crate::checks::{CheckedCall, GROUPED_ROWS};
@@ -75,11 +77,14 @@ fn has_grouped_scales(projection: &Projection) -> bool {
     projection.scales.is_some_and(|scales| scales.groups_of_224.is_some())
 }
 
-/// The kernel for a call.
-pub(crate) fn choose(call: &CheckedCall, projection: &Projection) -> &'static KernelSpec {
-    let plain = match call.operands {
-        OperandType::Bf16 => &plan::kernels::GEMM_BF16_128X128,
-        OperandType::Mxfp8 => &plan::kernels::GEMM_MXFP8_128X128,
-    };
-    KERNELS.iter().find(|spec| check_forced(spec, call, projection).is_ok()).unwrap_or(plain)
+/// The kernel for a call and what the cost model expects of it.
+pub(crate) fn choose(
+    call: &CheckedCall,
+    projection: &Projection,
+    ranks: u32,
+    mode: Mode,
+    machine: &Machine,
+) -> Option<Choice> {
+    let problem = Problem { m: call.m, n: call.n, k: call.k, operands: call.operands, ranks, mode };
+    choose_among(&problem, machine, |spec| !wants_grouped_scales(spec) || has_grouped_scales(projection))
 }

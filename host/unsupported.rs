@@ -93,6 +93,9 @@ pub enum Unsupported {
         /// Its type.
         given: ElementType,
     },
+    /// The cost model finds no kernel, because the extents are beyond what tensor maps or ready words can say.
+    #[error("no kernel takes a call of this size: split it by rows")]
+    NoKernel,
     /// The kernel that the configuration names does not take this call.
     #[error(
         "the kernel {name}, which the configuration names, {}; name another, or none to have one chosen", 

@@ -304,7 +304,7 @@ impl Rendezvous for Claim {
 /// The message that a configuration is refused with before the ranks meet.
 fn configuration_refusal(rank: u32, world_size: u32, [max_m, max_n]: [u64; 2]) -> String {
     let device: Arc<dyn Device> = Arc::new(node(1, 0).device(0).unwrap());
-    let config = GemmRsArConfig { max_m, max_n, policy: Policy::default() };
+    let config = GemmRsArConfig::new(max_m, max_n);
     let error = GemmRsAr::new(device, &Claim { rank, world_size }, config).map(drop).unwrap_err();
     assert!(matches!(error, GemmRsArError::Config(_)));
     error.to_string()

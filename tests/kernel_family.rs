@@ -9,7 +9,15 @@ use plan::kernels::{KERNELS, KernelSpec, OperandType};
 /// Shapes that are whole, ragged and narrower than a tile, in both directions.
 fn shapes(spec: &KernelSpec) -> Vec<[usize; 3]> {
     let k = spec.tile.k as usize;
-    let shapes = [[1, 128, k], [16, 384, 2 * k], [31, 256, 9 * k], [128, 512, k], [129, 384, 3 * k], [300, 256, 5 * k], [257, 512, 2 * k]];
+    let shapes = [
+        [1, 128, k],
+        [16, 384, 2 * k],
+        [31, 256, 9 * k],
+        [128, 512, k],
+        [129, 384, 3 * k],
+        [300, 256, 5 * k],
+        [257, 512, 2 * k],
+    ];
     shapes.into_iter().filter(|[m, ..]| spec.max_rows().is_none_or(|rows| *m <= rows as usize)).collect()
 }
 

@@ -346,7 +346,16 @@ pub fn candidates(problem: &Problem, machine: &Machine) -> impl Iterator<Item = 
 /// The kernel to launch: of the candidates whose total is within [`TIE`] of the least, the one with the least time of its
 /// own, and of equal ones the first in the table.
 pub fn choose(problem: &Problem, machine: &Machine) -> Option<Choice> {
-    let candidates = candidates(problem, machine);
+    choose_among(problem, machine, |_| true)
+}
+
+/// [`choose`] among the kernels that `allowed` says yes to, which must be the same on every rank.
+pub fn choose_among(
+    problem: &Problem,
+    machine: &Machine,
+    allowed: impl Fn(&KernelSpec) -> bool + Clone,
+) -> Option<Choice> {
+    let candidates = candidates(problem, machine).filter(|choice| allowed(choice.kernel));
     // `min_by` takes the first of equals.
     let best = candidates.clone().min_by(|a, b| a.estimate.total_ns.total_cmp(&b.estimate.total_ns))?;
     let limit = best.estimate.total_ns * (1.0 + TIE);
