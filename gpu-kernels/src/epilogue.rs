@@ -109,8 +109,13 @@ unsafe fn drain_rows<V: Variant>(
     staging: &mut Staging,
 ) {
     let shape = V::SPEC.tile;
-    let chunks = mma_columns::<V>(launch, tile) / STORE_COLUMNS;
     let first_row = tile.row * shape.m + warp_index * plan::WARP_LANES;
+    if first_row >= launch.arguments.m {
+        // SAFETY: the warp reads nothing of it.
+        unsafe { accumulator.release::<V>() };
+        return;
+    }
+    let chunks = mma_columns::<V>(launch, tile) / STORE_COLUMNS;
     let first_column = tile.column * shape.n;
     // Accumulators that overlap share the last columns of the first and the first columns of the second: those go first,
     // and the other accumulator may have them.
@@ -126,13 +131,11 @@ unsafe fn drain_rows<V: Variant>(
             // SAFETY: the loads are complete.
             unsafe { accumulator.release::<V>() };
         }
-        if first_row < launch.arguments.m {
-            // SAFETY: the whole warp is here.
-            unsafe {
-                let buffer = staging.next_free();
-                stage_row(buffer, values);
-                staging.store(buffer, first_column + column, first_row);
-            }
+        // SAFETY: the whole warp is here.
+        unsafe {
+            let buffer = staging.next_free();
+            stage_row(buffer, values);
+            staging.store(buffer, first_column + column, first_row);
         }
         chunk += 1;
         if chunk == chunks {
