@@ -2,25 +2,27 @@
 
 use std::fmt::Write;
 
-use plan::kernels::KernelSpec;
+use plan::entries::Entry;
 
 /// The IR and the kernel table do not fit together.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum IrError {
     /// The device crate exports a kernel that the table does not have.
-    #[error("kernel `{name}` is in the device crate but not in the kernel table: add it to plan::kernels::KERNELS")]
+    #[error("kernel `{name}` is in the device crate but not in the table of entries: add it to plan::entries")]
     NotInTable {
         /// Its name.
         name: String,
     },
     /// The table has a kernel that the device crate does not export.
-    #[error("kernel `{name}` is in the kernel table but the device crate does not export it: add a #[kernel] function")]
+    #[error(
+        "kernel `{name}` is in the table of entries but the device crate does not export it: add a #[kernel] function"
+    )]
     NotExported {
         /// Its name.
         name: String,
     },
     /// The parameter lists differ.
-    #[error("kernel `{name}` has {given} parameters, the kernel table gives it {wanted}")]
+    #[error("kernel `{name}` has {given} parameters, the table of entries gives it {wanted}")]
     ParameterCount {
         /// Kernel.
         name: String,
@@ -52,7 +54,7 @@ pub enum IrError {
 }
 
 /// Applies every edit: `convergent` on inline assembly with side effects, and the table's annotations on the kernels.
-pub fn edit(ir: &str, kernels: &[KernelSpec]) -> Result<String, IrError> {
+pub fn edit(ir: &str, kernels: &[Entry]) -> Result<String, IrError> {
     let mut output = String::with_capacity(ir.len() + ir.len() / 64);
     let mut found = vec![false; kernels.len()];
     for (number, line) in ir.lines().enumerate() {
@@ -107,7 +109,7 @@ impl<'a> KernelDefinition<'a> {
         })
     }
 
-    fn annotated(&self, kernel: &KernelSpec) -> Result<String, IrError> {
+    fn annotated(&self, kernel: &Entry) -> Result<String, IrError> {
         let name = self.name.to_owned();
         if self.parameters.len() != kernel.parameters.len() {
             let (given, wanted) = (self.parameters.len(), kernel.parameters.len());
@@ -175,7 +177,9 @@ fn split_parameters(list: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::kernels::GEMM_BF16_128X128;
+    use plan::kernels;
+
+    const GEMM_BF16_128X128: Entry = Entry::of(&kernels::GEMM_BF16_128X128);
 
     const DEFINITION: &str =
         "define ptx_kernel void @gemm_bf16_128x128(ptr noundef %x, ptr captures(none) %w, ptr %a) unnamed_addr #1 {";

@@ -7,7 +7,10 @@
 pub mod arguments;
 pub mod control;
 pub mod descriptors;
+pub mod entries;
 pub mod kernels;
+pub mod quantize;
+pub mod scales;
 pub mod schedule;
 pub mod shared_memory;
 pub mod tensor_memory;
