@@ -10,6 +10,7 @@ mod gemm;
 mod mainloop;
 mod protocol;
 mod ptx;
+mod quantize;
 mod reduce;
 mod variant;
 
@@ -26,6 +27,16 @@ use ptx::tma::TensorMap;
 pub unsafe fn gemm_bf16_128x128(x: *const TensorMap, w: *const TensorMap, arguments: *const GemmArguments) {
     // SAFETY: the caller's promise is the callee's.
     unsafe { gemm::run::<variant::Bf16Tile128x128>(x, w, &*arguments) }
+}
+
+/// Quantises BF16 to MXFP8.
+///
+/// # Safety
+/// `arguments` describes mapped memory as [`plan::quantize::QuantizeArguments`] says.
+#[kernel]
+pub unsafe fn quantize_mxfp8(arguments: *const plan::quantize::QuantizeArguments) {
+    // SAFETY: the caller's promise is the callee's.
+    unsafe { quantize::run(&*arguments) }
 }
 
 #[panic_handler]

@@ -53,8 +53,9 @@ pub const UNIT_ROWS: u32 = 8;
 pub const UNIT_ROWS_PER_BLOCK: u32 = UNIT_ROWS / 4;
 /// Units that cover 128 rows.
 pub const UNITS_PER_SCALE_ROWS: u32 = SCALE_ROWS / UNIT_ROWS;
-/// CTAs per SM that a launch asks for at most: 64 of the 64 warps that an SM holds. More would only wait.
-const CTAS_PER_SM: u32 = 8;
+/// CTAs per SM that a launch asks for at most: as many as are resident with 40 registers a thread. More would only wait
+/// for those to end.
+const CTAS_PER_SM: u32 = 6;
 
 /// The quantiser for the SM100 family.
 pub const QUANTIZE_MXFP8: Entry = Entry {
@@ -138,7 +139,7 @@ mod tests {
     fn a_launch_has_work_for_every_cta_and_no_more_than_fit() {
         assert_eq!(grid(1, 128, 148), 2);
         assert_eq!(grid(128, 7168, 148), 112);
-        assert_eq!(grid(32_768, 7168, 148), 148 * 8);
-        assert_eq!(grid(32_768, 7168, 0), 8, "a GPU has at least one SM");
+        assert_eq!(grid(32_768, 7168, 148), 148 * 6);
+        assert_eq!(grid(32_768, 7168, 0), 6, "a GPU has at least one SM");
     }
 }
