@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plan::entries::{Entry, entries};
 use plan::kernels::{Architecture, KERNELS, KernelSpec, OperandType, Orientation};
 
 const SM_100F: &str = include_str!(concat!(env!("GEMM_RS_AR_PTX_DIR"), "/sm_100f.ptx"));
@@ -114,15 +115,15 @@ fn there_is_no_panic_path_no_call_and_no_local_memory() {
 }
 
 #[test]
-fn entries_are_those_of_the_kernel_table() {
-    let entries: Vec<&str> = SM_100F
+fn entries_are_those_of_the_table() {
+    let exported: Vec<&str> = SM_100F
         .lines()
         .filter_map(|line| line.strip_prefix(".visible .entry "))
         .map(|rest| rest.trim_end_matches('('))
         .collect();
-    let table: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name).collect();
-    assert_eq!(entries, table);
-    for kernel in KERNELS {
+    let table: Vec<Entry> = entries().collect();
+    assert_eq!(exported, table.iter().map(|entry| entry.name).collect::<Vec<_>>());
+    for kernel in &table {
         let (_, rest) = SM_100F.split_once(&format!(".entry {}(", kernel.name)).expect("an entry");
         let head = rest.split('{').next().expect("a body");
         assert!(head.contains(&format!(".reqntid {}", kernel.threads)), "{head}");

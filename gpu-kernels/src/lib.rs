@@ -10,6 +10,7 @@ mod gemm;
 mod mainloop;
 mod protocol;
 mod ptx;
+mod quantize;
 mod reduce;
 mod variant;
 
@@ -95,6 +96,16 @@ gemm_kernels! { mxfp8:
     gemm_mxfp8_pair_128x256 = Mxfp8Pair128x256, GEMM_MXFP8_PAIR_128X256;
     gemm_mxfp8_swapped_32x128 = Mxfp8Swapped32x128, GEMM_MXFP8_SWAPPED_32X128;
     gemm_mxfp8_swapped_64x128 = Mxfp8Swapped64x128, GEMM_MXFP8_SWAPPED_64X128;
+}
+
+/// Quantises BF16 to MXFP8.
+///
+/// # Safety
+/// `arguments` describes mapped memory as [`plan::quantize::QuantizeArguments`] says.
+#[kernel]
+pub unsafe fn quantize_mxfp8(arguments: *const plan::quantize::QuantizeArguments) {
+    // SAFETY: the caller's promise is the callee's.
+    unsafe { quantize::run(&*arguments) }
 }
 
 #[panic_handler]

@@ -10,6 +10,7 @@ pub mod fence;
 pub mod global;
 pub mod mbarrier;
 pub mod multimem;
+pub mod packed;
 pub mod shared;
 pub mod special;
 pub mod tcgen05;
