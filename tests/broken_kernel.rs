@@ -16,7 +16,7 @@ use plan::kernels::{KERNELS, KernelSpec, MMA_ROWS};
 
 const RANKS: usize = 4;
 /// Large enough for every call here.
-const CAPACITY: [u64; 2] = [257, 384];
+const CAPACITY: [u64; 2] = [257, 1152];
 /// Most seeds that a break may take to show. Those that the simulator's rules name show on the first; those that only
 /// a bad schedule brings out may need a few.
 const SEEDS: u64 = 12;
@@ -25,7 +25,8 @@ const SEEDS: u64 = 12;
 /// again, and both modes. In the others one rank owns the only row, in slices for each of its CTAs: the rest run ahead of it, and need its
 /// credit.
 fn calls(rows: usize) -> Vec<(Problem, Reference, Mode)> {
-    let shapes = [([rows, 384, 576], Mode::AllReduce), ([rows, 384, 192], Mode::ReduceScatter)]
+    let columns = if rows < MMA_ROWS as usize { 1152 } else { 384 };
+    let shapes = [([rows, columns, 576], Mode::AllReduce), ([rows, columns, 192], Mode::ReduceScatter)]
         .into_iter()
         .chain(std::iter::once(([1, 384, 64], Mode::AllReduce)))
         .chain(std::iter::repeat_n(([1, 384, 64], Mode::ReduceScatter), 12));
@@ -188,7 +189,7 @@ fn breaks(kernel: &KernelSpec) -> Vec<Break> {
         remove("staging buffers not waited for", "cp.async.bulk.wait_group.read"),
         remove("stores not waited for", "cp.async.bulk.wait_group 0;"),
         remove("nothing stored", "cp.async.bulk.tensor.2d.global"),
-        remove("stores not ordered behind the wait for the slot", "fence.proxy.async.global;"),
+        remove(SLOT_FENCE, "fence.proxy.async.global;"),
     ];
     // Descriptors.
     let instruction = kernel.instruction_descriptor(0);
@@ -261,16 +262,37 @@ fn breaks(kernel: &KernelSpec) -> Vec<Break> {
     breaks
 }
 
-/// Breaks that nothing has to notice, with the reason.
-fn is_excused(kernel: &KernelSpec, name: &str) -> bool {
-    let excuses: &[(&str, &str)] = &[
-        // The fourth poll puts the other ranks' multicast stores before a copy that follows on the stream, and the
-        // simulator does not judge what copies read. That it waits at all is among the breaks.
-        ("acquire weakened 3", ""),
-        ("acquire narrowed 3", ""),
+/// Breaks that nothing has to notice.
+fn excuse(kernel: &KernelSpec, name: &str) -> Option<&'static str> {
+    let excuses: &[(&str, u32, &str)] = &[
+        ("acquire weakened 3", 1, "a copy that follows on the stream reads what it orders, and that is not judged"),
+        ("acquire narrowed 3", 1, "as weakened"),
+        ("acquire weakened 3", 2, "as alone"),
+        ("acquire narrowed 3", 2, "as alone"),
+        ("barrier before deallocation removed", 2, "the even CTA has waited for every accumulator of both"),
+        (
+            "mapped to the wrong CTA 1",
+            2,
+            "both CTAs have drained their accumulators and seen every commit before they free",
+        ),
+        (
+            "arrival at the peer weakened 0",
+            2,
+            "tcgen05.fence orders tensor memory with any arrival, and nothing else is passed",
+        ),
+        ("arrival at the peer weakened 1", 2, "as 0"),
+        ("arrival at the peer weakened 2", 2, "nothing is passed"),
+        ("wait for the peer weakened 0", 2, "as the arrivals"),
+        ("wait for the peer weakened 1", 2, "as the arrivals"),
+        ("wait for the peer weakened 2", 2, "as the arrivals"),
+        ("wait for the peer weakened 3", 2, "as the arrivals"),
+        (SLOT_FENCE, 1, "which proxy overwrites what others have read is not judged"),
+        (SLOT_FENCE, 2, "as alone"),
     ];
-    excuses.iter().any(|(excused, only)| *excused == name && kernel.name.contains(only))
+    excuses.iter().find(|(excused, cluster, _)| *excused == name && *cluster == kernel.cluster).map(|(.., why)| *why)
 }
+
+const SLOT_FENCE: &str = "stores not ordered behind the wait for the slot";
 
 /// The kernels that are broken: one of each kind.
 const TARGETS: [&str; 3] = ["gemm_bf16_128x128", "gemm_bf16_pair_128x256", "gemm_bf16_swapped_64x128"];
@@ -302,13 +324,16 @@ fn every_break_is_noticed() {
         let kernel = spec(name);
         let calls = calls_for(kernel);
         for one in breaks(kernel) {
+            if let Some(why) = excuse(kernel, &one.name) {
+                println!("{name}: {}: excused, {why}", one.name);
+                continue;
+            }
             let patch = patch(kernel.name, one.edit);
             let noticed = (0..SEEDS).find_map(|seed| Some((seed, run(name, &calls, seed, &patch).err()?)));
             match noticed {
                 Some((seed, what)) => {
                     println!("{name}: {} (seed {seed}): {}", one.name, what.lines().next().unwrap_or(""));
                 }
-                None if is_excused(kernel, &one.name) => println!("{name}: {}: excused", one.name),
                 None => unnoticed.push(format!("{name}: {}", one.name)),
             }
         }

@@ -75,7 +75,7 @@ fn collective_instructions_occur_as_often_as_in_the_source() {
             ("tcgen05.cp", 2 * scales * (1 + kernel.scale_b_groups() as usize)),
             ("tcgen05.commit", 2 + 1),
             ("tcgen05.fence::before_thread_sync", releases),
-            ("tcgen05.fence::after_thread_sync", 2 + 1),
+            ("tcgen05.fence::after_thread_sync", 2),
             ("cp.async.bulk.tensor.2d.shared", 2 + 2 * scales),
             ("cp.async.bulk.tensor.2d.global", drains),
             ("cp.async.bulk.commit_group", drains),

@@ -182,12 +182,11 @@ pub unsafe fn multiply<V: Variant>(launch: &Launch, tensor_memory: u32) {
         let destination = tensor_memory + tensor.place(place);
         // SAFETY: the barrier is initialised.
         unsafe { wait_for_accumulator::<V>(accumulators.empty(accumulator), accumulator.empty_parity()) };
+        // Orders the MMAs behind the epilogue's loads of the accumulator. What TMA brings needs no such fence.
+        tcgen05::fence_after_thread_sync();
         let mut block = |accumulate: bool| {
             // SAFETY: as above; the phase completes when TMA has written the whole stage.
             unsafe { mbarrier::wait_parity(position.full, position.full_parity()) };
-            // Orders the MMAs behind both waits: the stage's, and for the first stage the accumulator's, whose epilogue
-            // read it with tcgen05.ld.
-            tcgen05::fence_after_thread_sync();
             // SAFETY: the stage just filled, and one arrival per stage and pass was initialised.
             unsafe {
                 stage.multiply::<V>(position, tensor_memory, destination, instruction, accumulate);
