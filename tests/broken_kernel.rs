@@ -22,14 +22,14 @@ const CAPACITY: [u64; 2] = [257, 1152];
 const SEEDS: u64 = 12;
 
 /// Calls that are enqueued together. The first two give a CTA three tiles, so that stages and accumulators come round
-/// again, and both modes. In the others one rank owns the only row, in slices for each of its CTAs: the rest run ahead of it, and need its
-/// credit.
+/// again, and both modes. In the others one rank owns the only row, in slices for several warps of each of its CTAs: the rest run ahead of
+/// it, and need its credit.
 fn calls(rows: usize) -> Vec<(Problem, Reference, Mode)> {
     let columns = if rows < MMA_ROWS as usize { 1152 } else { 384 };
     let shapes = [([rows, columns, 576], Mode::AllReduce), ([rows, columns, 192], Mode::ReduceScatter)]
         .into_iter()
-        .chain(std::iter::once(([1, 384, 64], Mode::AllReduce)))
-        .chain(std::iter::repeat_n(([1, 384, 64], Mode::ReduceScatter), 12));
+        .chain(std::iter::once(([1, 1152, 64], Mode::AllReduce)))
+        .chain(std::iter::repeat_n(([1, 1152, 64], Mode::ReduceScatter), 12));
     let problems = shapes.zip(1..).map(|((shape, mode), seed)| {
         let problem = Problem::small_integers(shape, RANKS, seed);
         let reference = problem.reference();
