@@ -157,7 +157,7 @@ fn check_scales(
     Ok(())
 }
 
-fn check_placement(name: &'static str, matrix: &DeviceMatrix) -> Result<(), Unsupported> {
+pub(crate) fn check_placement(name: &'static str, matrix: &DeviceMatrix) -> Result<(), Unsupported> {
     if matrix.address == 0 {
         return Err(Unsupported::NullPointer { matrix: name });
     }

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::driver::DriverError;
+use crate::mxfp8::Mxfp8Error;
 use crate::symmetric::SymmetricError;
 use crate::unsupported::Unsupported;
 
@@ -133,6 +134,9 @@ pub enum GemmRsArError {
     /// The call cannot run; nothing was enqueued.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
+    /// An MXFP8 operand does not fit its shape.
+    #[error(transparent)]
+    Mxfp8(#[from] Mxfp8Error),
     /// The workspace could not be set up.
     #[error(transparent)]
     Symmetric(#[from] SymmetricError),

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use plan::arguments::{GemmArguments, Mode};
 use plan::choice::{Choice, Machine, Problem};
 use plan::kernels::{KERNELS, KernelSpec};
+use plan::quantize::{self, QuantizeArguments};
 
-use crate::checks::{BF16_BYTES, CheckedCall, check_call, check_projection};
+use crate::checks::{BF16_BYTES, CheckedCall, check_call, check_placement, check_projection};
 use crate::driver::{Device, DeviceProperties, LaunchConfig, RowCopy, Stream};
 use crate::error::{ConfigError, DeviceUnsupported, GemmRsArError};
 use crate::kernels::{self, LoadedKernels, SM100_FAMILY};
+use crate::mxfp8::{DeviceActivations, check_room};
 use crate::operand_maps::OperandMaps;
 use crate::policy::Policy;
-use crate::projection::{Input, Output, Projection};
+use crate::projection::{DeviceMatrix, Input, Output, Projection};
 use crate::symmetric::{Rendezvous, Step, SymmetricError, agree, agree_on_parameters, least};
 use crate::unsupported::Unsupported;
 use crate::workspace::{Capacity, Workspace, check_group};
@@ -178,6 +180,47 @@ impl GemmRsAr {
             tracing::warn!(layer = name, %reason, "the projection will not be fused");
         }
         checked.is_err()
+    }
+
+    /// Enqueues the quantisation of BF16 activations to MXFP8, by the rules of [`mxfp8`](crate::mxfp8), and returns them as
+    /// the input of a call that follows on the stream.
+    ///
+    /// # Errors
+    /// [`GemmRsArError::Mxfp8`] or [`GemmRsArError::Unsupported`] if `x` is of another type, shape or alignment than the
+    /// room is made for: then nothing was enqueued. [`GemmRsArError::Driver`] if the driver refused the launch.
+    ///
+    /// # Safety
+    /// * `x` is mapped memory of this rank's device, of the size and stride that it says, and stays as it is until the
+    ///   stream has passed the call.
+    /// * `room` is of the same device, lives until the stream has passed every call that uses it, and no enqueued work
+    ///   still reads what an earlier call put there, unless the stream passes it first.
+    pub unsafe fn quantize(
+        &self,
+        x: &DeviceMatrix,
+        room: &DeviceActivations,
+        stream: Stream,
+    ) -> Result<Input, GemmRsArError> {
+        let (m, x_row_stride) = check_room(x, room)?;
+        check_placement("the input x", x)?;
+        let input = room.input(m);
+        let arguments = QuantizeArguments {
+            x: x.address,
+            values: input.x.address,
+            scales: input.scales.map_or(0, |scales| scales.address),
+            x_row_stride,
+            values_row_stride: room.k(),
+            m,
+            k: room.k(),
+        };
+        let config = LaunchConfig {
+            grid: [quantize::grid(m, room.k(), self.machine.usable_sms()), 1, 1],
+            cluster: [1; 3],
+            block: [quantize::THREADS, 1, 1],
+            dynamic_shared_bytes: 0,
+        };
+        // SAFETY: the room is large enough, as checked; the caller vouches for the rest.
+        unsafe { self.device.launch(self.kernels.quantize, config, stream, &[arguments.as_bytes()])? };
+        Ok(input)
     }
 
     /// Enqueues the projection on the caller's stream. It does not allocate device memory and does not wait.

@@ -3,6 +3,7 @@
 use plan::arguments::Mode;
 use plan::choice::{Choice, Machine, Problem, choose_among};
 use plan::kernels::{KERNELS, KernelSpec, OperandType, Orientation};
+use plan::quantize::QUANTIZE_MXFP8;
 
 use crate::checks::{CheckedCall, GROUPED_ROWS};
 use crate::driver::{Device, DriverError, Kernel};
@@ -31,19 +32,24 @@ pub(crate) fn by_name(name: &str) -> Option<&'static KernelSpec> {
     KERNELS.iter().find(|spec| spec.name == name)
 }
 
-/// The table's kernels as a device knows them.
-pub(crate) struct LoadedKernels(Vec<Kernel>);
+/// The kernels as a device knows them.
+pub(crate) struct LoadedKernels {
+    gemms: Vec<Kernel>,
+    /// [`QUANTIZE_MXFP8`].
+    pub quantize: Kernel,
+}
 
 impl LoadedKernels {
     /// Loads all of them.
     pub fn load(device: &dyn Device) -> Result<Self, DriverError> {
         let module = device.load_module(SM100_PTX)?;
-        KERNELS.iter().map(|spec| device.kernel(module, spec.name)).collect::<Result<_, _>>().map(Self)
+        let gemms = KERNELS.iter().map(|spec| device.kernel(module, spec.name)).collect::<Result<_, _>>()?;
+        Ok(Self { gemms, quantize: device.kernel(module, QUANTIZE_MXFP8.name)? })
     }
 
     /// The handle of an entry of the table.
     pub fn get(&self, spec: &'static KernelSpec) -> Option<Kernel> {
-        KERNELS.iter().position(|entry| entry.name == spec.name).and_then(|index| self.0.get(index)).copied()
+        KERNELS.iter().position(|entry| entry.name == spec.name).and_then(|index| self.gemms.get(index)).copied()
     }
 }
 

@@ -5,6 +5,7 @@
 //! * [`projection`] describes operands and results by device pointers.
 //! * [`symmetric`] has the ranks meet and share memory.
 //! * [`driver`] is the seam to a device, with the simulator of a node behind it.
+//! * [`mxfp8`] quantises operands and lays out their scales.
 //! * [`mod@reference`] says what the exact result is and how far a correct one may be from it.
 //!
 //! The library never panics for what a caller can cause: every wrong input is a typed error that says what was given,
@@ -15,6 +16,7 @@ pub mod driver;
 mod error;
 mod gemm_rs_ar;
 mod kernels;
+pub mod mxfp8;
 mod operand_maps;
 mod policy;
 pub mod projection;

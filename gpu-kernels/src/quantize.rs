@@ -1,9 +1,9 @@
 //! BF16 to MXFP8: E4M3 values, and one E8M0 scale for every 32 elements along K in the 128x4 layout.
 //!
 //! Memory-bound, one pass. A lane takes 16 elements, two 16-byte loads and one 16-byte store; two lanes share a scale,
-//! eight a row. A warp has four rows at a time, one from each of the blocks of 32 that the scale layout interleaves, and
-//! does that twice before it stores anything, so that every lane has 64 bytes in flight and the scales make up a whole
-//! sector.
+//! eight a row. A warp covers four rows, one from each of the blocks of 32 that the scale layout interleaves, and then
+//! their neighbours, so that its scales make up a whole sector. A lane has both its rows in flight, 64 bytes, because
+//! their largest magnitudes go through one shuffle.
 
 use plan::WARP_LANES;
 use plan::quantize::{QuantizeArguments, UNIT_ROWS_PER_BLOCK, Unit, WARPS, unit, unit_count};
@@ -33,13 +33,6 @@ const TWICE_BIAS: u32 = 254;
 /// Sixteen BF16 values, in pairs.
 #[derive(Clone, Copy)]
 struct Elements([u32; 8]);
-
-/// Sixteen E4M3 values and the scale that they share with another lane's.
-#[derive(Clone, Copy)]
-struct Quantized {
-    values: [u32; 4],
-    scale: u32,
-}
 
 /// Quantises an operand.
 ///
@@ -74,13 +67,12 @@ unsafe fn quantize_unit(arguments: &QuantizeArguments, unit: Unit) {
     unsafe {
         let first = load(arguments, first_row, column);
         let second = load(arguments, first_row + 1, column);
-        let (first, second) = (quantize(first), quantize(second));
-        store(arguments, first_row, column, first.values);
-        store(arguments, first_row + 1, column, second.values);
-        // Eight lanes have a row's four scales twice over; each of the first two takes the word of one of the two rows.
-        let (first, second) = (row_of_scales(first.scale, lane_in_row), row_of_scales(second.scale, lane_in_row));
+        let scales = scales(first, second);
+        store(arguments, first_row, column, values(first, scales[0]));
+        store(arguments, first_row + 1, column, values(second, scales[1]));
+        let words = rows_of_scales(scales, lane_in_row);
         if lane_in_row < UNIT_ROWS_PER_BLOCK {
-            let word = if lane_in_row == 0 { first } else { second };
+            let word = if lane_in_row == 0 { words[0] } else { words[1] };
             let offset = scale_offset(first_row + lane_in_row, unit.k_block * SCALE_GROUP_COLUMNS, arguments.k);
             global::store(arguments.scales + offset, word);
         }
@@ -115,41 +107,60 @@ unsafe fn store(arguments: &QuantizeArguments, row: u32, column: u32, values: [u
     }
 }
 
-/// Scale and values of a lane's elements. All lanes of a warp call it: two lanes share a scale.
+/// The scales of a lane's elements in two rows. All lanes of a warp call it: two lanes share a scale.
 #[inline(always)]
-fn quantize(elements: Elements) -> Quantized {
-    let Elements([a, b, c, d, e, f, g, h]) = elements;
-    let largest = |a: u32, b: u32| packed::max_u16x2(a & MAGNITUDES, b & MAGNITUDES);
-    let pair = packed::max_u16x2(
-        packed::max_u16x2(largest(a, b), largest(c, d)),
-        packed::max_u16x2(largest(e, f), largest(g, h)),
-    );
-    let pair = packed::max_u16x2(pair, warp::shuffle_xor::<1>(pair));
-    let scale = scale((pair >> 16).max(pair & 0xffff));
-    let factor = factor(scale);
-    let four = |a: u32, b: u32| pair_of_values(a, factor) | pair_of_values(b, factor) << 16;
-    Quantized { values: [four(a, b), four(c, d), four(e, f), four(g, h)], scale }
+fn scales(first: Elements, second: Elements) -> [u32; 2] {
+    let (first, second) = (largest(first), largest(second));
+    // One row in each half from here on.
+    let both = packed::max_u16x2(low_halves(first, second), high_halves(first, second));
+    let both = packed::max_u16x2(both, warp::shuffle_xor::<1>(both));
+    let magnitudes = [both & 0xffff, both >> 16];
+    let rounded = u32::from(convert::ue8m0x2(quotient(magnitudes[1]), quotient(magnitudes[0])));
+    [scale(magnitudes[0], rounded & 0xff), scale(magnitudes[1], rounded >> 8)]
 }
 
-/// The E8M0 scale for a largest magnitude, given as BF16: the least power of two that is at least `magnitude / 448`, and
-/// NaN for infinities and NaNs.
+/// The largest magnitudes of the elements with even indices and of those with odd ones, as BF16.
 #[inline(always)]
-fn scale(magnitude: u32) -> u32 {
-    // Multiplying by the rounded reciprocal is as good as dividing: the quotient is a power of two only for 1.75 * 2^e,
-    // where the product is exact too, and otherwise it is far enough from one.
-    let scale = f32::from_bits(magnitude << 16) * (1.0 / E4M3_MAX);
-    let rounded = u32::from(convert::ue8m0x2(0.0, scale)) & 0xff;
+fn largest(elements: Elements) -> u32 {
+    let Elements([a, b, c, d, e, f, g, h]) = elements;
+    let two = |a: u32, b: u32| packed::max_u16x2(a & MAGNITUDES, b & MAGNITUDES);
+    packed::max_u16x2(packed::max_u16x2(two(a, b), two(c, d)), packed::max_u16x2(two(e, f), two(g, h)))
+}
+
+/// What is rounded up to a power of two for a scale. Multiplying by the rounded reciprocal is as good as dividing: the
+/// quotient by 448 is a power of two only for `1.75 * 2^e`, where the product is exact too, and otherwise it is far
+/// enough from one.
+#[inline(always)]
+fn quotient(magnitude: u32) -> f32 {
+    f32::from_bits(magnitude << 16) * (1.0 / E4M3_MAX)
+}
+
+/// The E8M0 scale for a largest magnitude, given as BF16: the power of two that was rounded to, and NaN for infinities
+/// and NaNs.
+#[inline(always)]
+fn scale(magnitude: u32, rounded: u32) -> u32 {
     if magnitude >= INFINITY { SCALE_NAN } else { rounded }
 }
 
-/// What elements are multiplied by. The lowest scale gives zero: elements below it are given up, as zeros. The NaN scale
-/// makes every element NaN.
+/// A lane's values under their scale.
+#[inline(always)]
+fn values(elements: Elements, scale: u32) -> [u32; 4] {
+    let Elements([a, b, c, d, e, f, g, h]) = elements;
+    let factor = factor(scale);
+    let four = |a: u32, b: u32| pair_of_values(a, factor) | pair_of_values(b, factor) << 16;
+    [four(a, b), four(c, d), four(e, f), four(g, h)]
+}
+
+/// What elements are multiplied by. The lowest scale gives zero: elements below it are given up, as zeros. The NaN
+/// scale makes every element NaN.
 #[inline(always)]
 fn factor(scale: u32) -> f32 {
-    let reciprocal = f32::from_bits(TWICE_BIAS.wrapping_sub(scale) << FRACTION_BITS);
-    // Two selections: a `match` becomes a branch that a warp could diverge in.
-    let factor = if scale == SCALE_NAN { f32::NAN } else { reciprocal };
-    if scale == 0 { 0.0 } else { factor }
+    // Bits instead of cases, which would become branches that a warp diverges in. For the NaN scale the reciprocal comes
+    // out as minus infinity, to which a fraction bit is added.
+    let reciprocal = TWICE_BIAS.wrapping_sub(scale) << FRACTION_BITS;
+    let nan = u32::from(scale == SCALE_NAN) << (FRACTION_BITS - 1);
+    let all_if_not_zero = u32::from(scale == 0).wrapping_sub(1);
+    f32::from_bits((reciprocal | nan) & all_if_not_zero)
 }
 
 /// Two packed BF16 values, multiplied and converted.
@@ -159,10 +170,26 @@ fn pair_of_values(pair: u32, factor: f32) -> u32 {
     u32::from(convert::e4m3x2(high * factor, low * factor))
 }
 
-/// A row's four scales, in every lane of the row.
+/// The four scales of each of two rows, in the first two lanes of the rows. All lanes of a warp call it.
 #[inline(always)]
-fn row_of_scales(scale: u32, lane_in_row: u32) -> u32 {
-    let word = scale << (lane_in_row / 2 * 8);
-    let word = word | warp::shuffle_xor::<2>(word);
-    word | warp::shuffle_xor::<4>(word)
+fn rows_of_scales(scales: [u32; 2], lane_in_row: u32) -> [u32; 2] {
+    // A row in each half; lanes in twos have the same scale, and even and odd blocks go to different bytes.
+    let block = lane_in_row / 2;
+    let halves = (scales[0] | scales[1] << 16) << (block % 2 * 8);
+    let halves = halves | warp::shuffle_xor::<2>(halves);
+    // In lanes below 4, which are those that store, these are the first two blocks and the last two.
+    let last = warp::shuffle_xor::<4>(halves);
+    [low_halves(halves, last), high_halves(halves, last)]
+}
+
+/// The low half of `low`, below that of `high`.
+#[inline(always)]
+fn low_halves(low: u32, high: u32) -> u32 {
+    low & 0xffff | high << 16
+}
+
+/// The high half of `low`, below that of `high`.
+#[inline(always)]
+fn high_halves(low: u32, high: u32) -> u32 {
+    low >> 16 | high & 0xffff_0000
 }

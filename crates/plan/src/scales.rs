@@ -1,9 +1,9 @@
 //! Where the scale factors of an MXFP8 operand lie in memory: the 128x4 layout that `tcgen05.cp` and the block-scaled
 //! MMA want.
 //!
-//! An operand `[rows, k]` has one E8M0 byte for every [`SCALE_ELEMENTS`] elements along K, a *k group*. The bytes come in
-//! atoms of 128 rows by 4 k groups, [`SCALE_GROUP_BYTES`] each, and the whole is `[rows / 128, k / 128, 32, 4, 4]`: atoms
-//! follow each other along K, and inside an atom a byte is at `row % 32 * 16 + row / 32 % 4 * 4 + k_group % 4`.
+//! An operand `[rows, k]` has one E8M0 byte for every [`SCALE_ELEMENTS`] elements along K, a *k group*. The bytes come
+//! in atoms of 128 rows by 4 k groups, [`SCALE_GROUP_BYTES`] each, and the whole is `[rows / 128, k / 128, 32, 4, 4]`:
+//! atoms follow each other along K, and inside an atom a byte is at `row % 32 * 16 + row / 32 % 4 * 4 + k_group % 4`.
 //!
 //! # Tiles that are not 128 rows
 //! A tile's scales are whole atoms, so a tile has to begin where an atom does. That holds for tiles of 128 and 256 rows
@@ -13,9 +13,9 @@
 //! # Padding
 //! Scales of rows that do not exist are [`PADDING_SCALE`], zero. The operand's rows that they belong to are zeros too,
 //! filled in by TMA past the matrix, so any finite scale gives zeros, which nobody stores; the one value that must not
-//! be there is E8M0's NaN, 0xff. Of the finite ones zero is what a row of zeros quantises to, what TMA fills in past the
-//! end of a scale tensor, and what a buffer holds that was zeroed once, so that none of the three can differ. (1.0, 0x7f,
-//! would be the other candidate: it has none of these, and no advantage to set against them.)
+//! be there is E8M0's NaN, 0xff. Of the finite ones zero is what a row of zeros quantises to, what TMA fills in past
+//! the end of a scale tensor, and what a buffer holds that was zeroed once, so that none of the three can differ. (1.0,
+//! 0x7f, would be the other candidate: it has none of these, and no advantage to set against them.)
 
 use crate::kernels::SCALE_ROWS;
 use crate::schedule::{ceil_div, div_rem};
@@ -73,9 +73,9 @@ impl ScaleLayout {
         Self { rows, k, rows_per_group: SCALE_ROWS }
     }
 
-    /// The layout for tiles of `rows_per_group` rows, each of which begins an atom: `ceil(rows / rows_per_group)` groups,
-    /// all padded to the same whole number of atoms. A multiple of 128 gives the dense layout, where tiles begin atoms
-    /// anyway; 0 counts as one.
+    /// The layout for tiles of `rows_per_group` rows, each of which begins an atom: `ceil(rows / rows_per_group)`
+    /// groups, all padded to the same whole number of atoms. A multiple of 128 gives the dense layout, where tiles
+    /// begin atoms anyway; 0 counts as one.
     pub const fn grouped(rows: u32, k: u32, rows_per_group: u32) -> Self {
         if rows_per_group.is_multiple_of(SCALE_ROWS) {
             return Self::dense(rows, k);
