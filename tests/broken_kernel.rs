@@ -6,13 +6,13 @@ mod common;
 use std::sync::Arc;
 
 use common::device::{Patch, ScriptedDevice};
-use common::operands::Problem;
+use common::operands::{Mxfp8Problem, Problem};
 use common::rank::{Gaps, Rank, node};
 use gemm_rs_ar::driver::{Device, Stream};
 use gemm_rs_ar::reference::Reference;
 use gemm_rs_ar::symmetric::Rendezvous;
 use gemm_rs_ar::{GemmRsAr, GemmRsArConfig, Mode, SM100_PTX};
-use plan::kernels::{KERNELS, KernelSpec, MMA_ROWS};
+use plan::kernels::{KERNELS, KernelSpec, MMA_ROWS, OperandType};
 
 const RANKS: usize = 4;
 /// Large enough for every call here.
@@ -24,22 +24,42 @@ const SEEDS: u64 = 12;
 /// Calls that are enqueued together. The first two give a CTA three tiles, so that stages and accumulators come round
 /// again, and both modes. In the others one rank owns the only row, in slices for several warps of each of its CTAs: the rest run ahead of
 /// it, and need its credit.
-fn calls(rows: usize) -> Vec<(Problem, Reference, Mode)> {
+fn calls(kernel: &KernelSpec) -> Vec<Call> {
+    let rows = kernel.max_rows().unwrap_or(257) as usize;
     let columns = if rows < MMA_ROWS as usize { 1152 } else { 384 };
     let shapes = [([rows, columns, 576], Mode::AllReduce), ([rows, columns, 192], Mode::ReduceScatter)]
         .into_iter()
         .chain(std::iter::once(([1, 1152, 64], Mode::AllReduce)))
         .chain(std::iter::repeat_n(([1, 1152, 64], Mode::ReduceScatter), 12));
     let problems = shapes.zip(1..).map(|((shape, mode), seed)| {
+        let [m, n, k] = shape;
+        let shape = [m, n, k.next_multiple_of(kernel.tile.k as usize)];
         let problem = Problem::small_integers(shape, RANKS, seed);
-        let reference = problem.reference();
-        (problem, reference, mode)
+        match kernel.operands {
+            OperandType::Bf16 => Call { mode, reference: problem.reference(), operands: Operands::Bf16(problem) },
+            OperandType::Mxfp8 => {
+                let problem = Mxfp8Problem::new(&problem);
+                Call { mode, reference: problem.reference(), operands: Operands::Mxfp8(problem) }
+            }
+        }
     });
     problems.collect()
 }
 
+/// One call of all ranks.
+struct Call {
+    mode: Mode,
+    operands: Operands,
+    reference: Reference,
+}
+
+enum Operands {
+    Bf16(Problem),
+    Mxfp8(Mxfp8Problem),
+}
+
 /// Runs the calls on one kernel with patched PTX. `Err` says what was noticed.
-fn run(kernel: &'static str, calls: &[(Problem, Reference, Mode)], seed: u64, patch: &Patch) -> Result<(), String> {
+fn run(kernel: &'static str, calls: &[Call], seed: u64, patch: &Patch) -> Result<(), String> {
     let ranks = node(RANKS as u32, seed).run_ranks(|device, rendezvous| -> Result<(), String> {
         let device: Arc<dyn Device> = Arc::new(ScriptedDevice::patching(device, Arc::clone(patch)));
         let config = GemmRsArConfig { kernel: Some(kernel), ..GemmRsArConfig::new(CAPACITY[0], CAPACITY[1]) };
@@ -47,12 +67,20 @@ fn run(kernel: &'static str, calls: &[(Problem, Reference, Mode)], seed: u64, pa
         let gemm = GemmRsAr::new(Arc::clone(&device), &rendezvous, config).unwrap_or_else(|error| panic!("{error}"));
         let rank = Rank { rank: rendezvous.rank() as usize, device, gemm, rendezvous };
         let mut pending = vec![];
-        for (problem, _, mode) in calls {
-            pending.push(rank.enqueue(problem, *mode, Gaps::default()).map_err(|error| error.to_string())?);
+        for call in calls {
+            let enqueued = match &call.operands {
+                Operands::Bf16(problem) => rank.enqueue(problem, call.mode, Gaps::default()),
+                Operands::Mxfp8(problem) => rank.enqueue_mxfp8(problem, call.mode),
+            };
+            pending.push(enqueued.map_err(|error| error.to_string())?);
         }
         rank.device.synchronize(Stream::DEFAULT).map_err(|error| error.to_string())?;
-        for (index, ((problem, reference, mode), pending)) in calls.iter().zip(&pending).enumerate() {
-            let comparison = reference.compare(rank.first_row(problem, *mode), &pending.rows());
+        for (index, (call, pending)) in calls.iter().zip(&pending).enumerate() {
+            let first_row = match call.mode {
+                Mode::ReduceScatter => rank.rank * call.reference.rows().div_ceil(RANKS),
+                Mode::AllReduce => 0,
+            };
+            let comparison = call.reference.compare(first_row, &pending.rows());
             if !comparison.is_within_bound() {
                 return Err(format!("call {index}, rank {}: {comparison:?}", rank.rank));
             }
@@ -295,21 +323,17 @@ fn excuse(kernel: &KernelSpec, name: &str) -> Option<&'static str> {
 const SLOT_FENCE: &str = "stores not ordered behind the wait for the slot";
 
 /// The kernels that are broken: one of each kind.
-const TARGETS: [&str; 3] = ["gemm_bf16_128x128", "gemm_bf16_pair_128x256", "gemm_bf16_swapped_64x128"];
+const TARGETS: [&str; 4] =
+    ["gemm_bf16_128x128", "gemm_bf16_pair_128x256", "gemm_bf16_swapped_64x128", "gemm_mxfp8_pair_128x256"];
 
 fn spec(name: &str) -> &'static KernelSpec {
     KERNELS.iter().find(|kernel| kernel.name == name).expect("a kernel of the table")
 }
 
-/// [`calls`], with no more rows than the kernel takes.
-fn calls_for(kernel: &KernelSpec) -> Vec<(Problem, Reference, Mode)> {
-    calls(kernel.max_rows().unwrap_or(257) as usize)
-}
-
 #[test]
 fn the_kernels_as_they_are_pass() {
     for name in TARGETS {
-        let calls = calls_for(spec(name));
+        let calls = calls(spec(name));
         let unchanged: Patch = Arc::new(str::to_owned);
         for seed in 0..SEEDS {
             run(name, &calls, seed, &unchanged).unwrap_or_else(|noticed| panic!("{name}, seed {seed}: {noticed}"));
@@ -322,7 +346,7 @@ fn every_break_is_noticed() {
     let mut unnoticed = vec![];
     for name in TARGETS {
         let kernel = spec(name);
-        let calls = calls_for(kernel);
+        let calls = calls(kernel);
         for one in breaks(kernel) {
             if let Some(why) = excuse(kernel, &one.name) {
                 println!("{name}: {}: excused, {why}", one.name);

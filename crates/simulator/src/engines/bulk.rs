@@ -350,6 +350,7 @@ impl Machine {
     ) -> Result<(), FaultCause> {
         let gpu = site.launch.gpu;
         self.tracker.bulk_landed(stamp, self.now);
+        let mut last_sector = None;
         let mut put = |address: u64, piece: &[u8], reduce: Option<(AtomicOperation, ElementType)>| {
             let length = piece.len() as u32;
             let fail = |problem| access(AccessKind::BulkWrite, address, length, problem);
@@ -379,8 +380,11 @@ impl Machine {
             let owner = physical.gpu;
             self.count_write(gpu, owner, length.into());
             if owner == gpu {
-                let sectors = ((address + u64::from(length) - 1) >> 5) - (address >> 5) + 1;
-                self.counters[gpu as usize].global_sectors_written += sectors;
+                // Swizzled pieces are 16 bytes, and neighbours share a sector.
+                let (first, last) = (address >> 5, (address + u64::from(length) - 1) >> 5);
+                let shared = u64::from(last_sector == Some(first));
+                self.counters[gpu as usize].global_sectors_written += last - first + 1 - shared;
+                last_sector = Some(last);
             }
             if watched {
                 self.wake_global_watchers(place, length.into());
