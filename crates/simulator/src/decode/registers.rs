@@ -310,6 +310,10 @@ impl Visitor<'_> {
             I::MultiplyAdd { destination, left, right, addend, .. }
             | I::MultiplyAddCarry { destination, left, right, addend, .. }
             | I::DotProduct { destination, left, right, addend, .. }
+            I::MoveWide { destinations, sources, .. } => {
+                self.read_all(&mut **sources);
+                self.write_all(destinations.iter_mut().flatten());
+            }
             | I::FusedMultiplyAdd { destination, left, right, addend, .. }
             | I::HalfFusedMultiplyAdd { destination, left, right, addend, .. }
             | I::FloatPairFusedMultiplyAdd { destination, left, right, addend, .. }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::{Event, Site};
 use crate::fault::{BulkError, FaultCause};
 use crate::machine::Machine;
-use crate::memory::{AccessKind, AccessProblem, Place, StampKind, atomic_update};
+use crate::memory::{AccessKind, AccessProblem, Place, StampKind, device_update};
 use crate::node::TensorMapElement;
 use crate::ordering::{GlobalAccess, OrderingError, WarpOrder};
 use crate::program::{AtomicOperation, ElementType};
@@ -369,7 +369,7 @@ impl Machine {
                             .ok_or_else(|| fail(AccessProblem::Uninitialised { first }))?;
                         let mut word = [0; 8];
                         word[..value.len()].copy_from_slice(value);
-                        let new = atomic_update(operation, element, old, 0, u64::from_le_bytes(word))?;
+                        let new = device_update(operation, element, old, 0, u64::from_le_bytes(word))?;
                         watched |= physical.bytes.store(offset, width, new);
                     }
                     watched

@@ -109,7 +109,7 @@ pub struct Load {
     pub element: ElementType,
     /// Width in bytes of the destination registers (a `ld.u8` may fill a 32-bit register); signed loads extend to it.
     pub register_bytes: u8,
-    /// One per vector element; `None` for `_`.
+    /// One per vector element, `None` for `_`; the halves of a `.b128`.
     pub destinations: Vec<Option<Register>>,
     /// Where from.
     pub address: Address,
@@ -126,7 +126,9 @@ pub struct Store {
     pub scope: Scope,
     /// Element type.
     pub element: ElementType,
-    /// One per vector element.
+    /// One element, not a vector: also of `.b128`, which has two sources.
+    pub single: bool,
+    /// One per vector element; the halves of a `.b128`.
     pub sources: Vec<Operand>,
     /// Where to.
     pub address: Address,
@@ -145,11 +147,11 @@ pub struct Atomic {
     pub operation: AtomicOperation,
     /// Element type.
     pub element: ElementType,
-    /// Old value, per vector element; empty for `red`.
+    /// Old value, per vector element or half; empty for `red`.
     pub destinations: Vec<Option<Register>>,
     /// Where.
     pub address: Address,
-    /// Operand(s): one per vector element; `cas` has [compare, new].
+    /// Operand(s): one per vector element, or the halves of a `.b128`; `cas` has those to compare with, then the new ones.
     pub sources: Vec<Operand>,
 }
 
