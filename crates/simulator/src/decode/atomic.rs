@@ -50,7 +50,7 @@ pub(super) fn atom(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
 
 pub(super) fn red(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     if form.has(".async") {
-        return Err(form.unsupported(""));
+        return super::remote_store::reduce(form);
     }
     let operation = form.choose_required("an operation", &REDUCTIONS)?;
     decode(form, operation, false)

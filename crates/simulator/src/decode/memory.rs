@@ -154,7 +154,10 @@ pub(super) fn load(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
 }
 
 pub(super) fn store(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
-    if form.has(".async") || form.has(".bulk") {
+    if form.has(".async") {
+        return super::remote_store::store(form);
+    }
+    if form.has(".bulk") {
         return Err(form.unsupported(""));
     }
     let (order, scope) = ordering(form, (".release", MemoryOrder::Release))?;

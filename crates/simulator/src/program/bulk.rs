@@ -1,6 +1,6 @@
 //! `cp.async.bulk*`.
 
-use super::{Address, AtomicOperation, Operand, StateSpace};
+use super::{Address, AtomicOperation, ElementType, Operand, StateSpace};
 
 /// `cp.async.bulk*`.
 #[derive(Debug, Clone)]
@@ -48,7 +48,20 @@ pub enum Bulk {
         /// `.multicast::cluster` mask.
         multicast: Option<Operand>,
     },
-    /// `cp.async.bulk.global.shared::cta`.
+    /// `cp.async.bulk.shared::cluster.shared::cta` and `cp.reduce.async.bulk` of the same.
+    ClusterCopy {
+        /// Where to (shared::cluster).
+        destination: Address,
+        /// Where from, in the executing CTA's shared memory.
+        source: Address,
+        /// Bytes, a multiple of 16.
+        bytes: Operand,
+        /// The mbarrier that gets `complete_tx`.
+        barrier: Address,
+        /// `cp.reduce`: the operation and the type of the elements.
+        reduction: Option<(AtomicOperation, ElementType)>,
+    },
+    /// `cp.async.bulk.global.shared::cta` and `cp.reduce.async.bulk` of the same.
     Store {
         /// Where to (global).
         destination: Address,
@@ -56,6 +69,8 @@ pub enum Bulk {
         source: Address,
         /// Bytes, a multiple of 16.
         bytes: Operand,
+        /// `cp.reduce`: the operation and the type of the elements.
+        reduction: Option<(AtomicOperation, ElementType)>,
     },
     /// `cp.async.bulk.commit_group`.
     CommitGroup,

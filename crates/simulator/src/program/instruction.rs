@@ -1,9 +1,9 @@
 //! An instruction and its operation: one variant per family.
 
 use super::{
-    Address, AsyncCopy, Atomic, AtomicOperation, Barrier, Bulk, ElementType, Fence, Load, LoadMatrix, Mbarrier,
-    MemoryOrder, Multimem, Operand, Predicate, PredicateOperand, Register, ScalarInstruction, Shuffle, SpecialRegister,
-    StateSpace, Store, StoreMatrix, Tcgen05, TensorMapUpdate, Vote, WarpMma, Wgmma,
+    Address, AsyncCopy, Atomic, AtomicOperation, Barrier, Bulk, ElementType, Fence, LaunchControl, Load, LoadMatrix,
+    Mbarrier, MemoryOrder, Multimem, Operand, Predicate, PredicateOperand, Register, RemoteStore, ScalarInstruction,
+    Shuffle, SpecialRegister, StateSpace, Store, StoreMatrix, Tcgen05, TensorMapUpdate, Vote, WarpMma, Wgmma,
 };
 
 /// An instruction with its guard and its place in the PTX text.
@@ -176,6 +176,10 @@ pub enum Operation {
     AsyncCopy(AsyncCopy),
     /// `cp.async.bulk*`.
     Bulk(Bulk),
+    /// `st.async` and `red.async`.
+    RemoteStore(RemoteStore),
+    /// `clusterlaunchcontrol.*`.
+    LaunchControl(LaunchControl),
     /// `tensormap.*`.
     TensorMap(TensorMapUpdate),
     /// `wgmma.*`.
