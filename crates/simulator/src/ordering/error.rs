@@ -130,6 +130,14 @@ pub enum OrderingError {
         /// Offset in the CTA's shared memory.
         offset: u32,
     },
+    /// It is generic (PTX ISA, "st.async", "red.async"), and the async proxy has not been told.
+    #[error(
+        "fence.proxy.async is missing: an st.async or red.async wrote shared memory at {offset:#x} through the generic proxy, and the async proxy now accesses it (PTX ISA, proxies)"
+    )]
+    RemoteStoreNotFenced {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+    },
     /// An mbarrier initialised by a warp that this one has not synchronised with.
     #[error(
         "the mbarrier at {offset:#x} was initialised by {writer}, and this warp has not synchronised with it since"

@@ -412,8 +412,13 @@ impl SharedShadow {
     fn check_proxied(&self, range: &SharedRange, order: &WarpOrder) -> Result<(), OrderingError> {
         self.each_generic(range, |at, cell| {
             let write = cell.write;
-            if write.kind == Kind::Copying || is_remote(write.kind) {
+            if write.kind == Kind::Copying {
                 return self.check_generic_write(write, at, order);
+            }
+            if is_remote(write.kind) {
+                self.check_generic_write(write, at, order)?;
+                let fenced = order.known.proxied_phases.get(write.actor.into()) > write.value;
+                return if fenced { Ok(()) } else { Err(OrderingError::RemoteStoreNotFenced { offset: at }) };
             }
             if !matches!(write.kind, Kind::Epoch | Kind::Strong | Kind::Allocation) {
                 return Ok(());

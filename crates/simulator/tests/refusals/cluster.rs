@@ -34,6 +34,21 @@ fn a_remote_store_read_before_its_mbarrier_was_waited_for() {
 }
 
 #[test]
+fn a_remote_store_is_generic() {
+    refuses(
+        cluster(2, 1),
+        &remote_store(&format!(
+            "{FIRST} // fence\n\
+             cp.async.bulk.global.shared::cta.bulk_group [%rd1], [word], 16; cp.async.bulk.commit_group;\n\
+             cp.async.bulk.wait_group 0;"
+        ))
+        .replace("mbarrier.init", "st.shared.v4.u32 [word], {0, 0, 0, 0}; fence.proxy.async; mbarrier.init"),
+        "kernel `k`, PTX line 13: `cp.async.bulk.global.shared::cta.bulk_group [%rd1], [word], 16; cp.async.bulk.commit_group;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: fence.proxy.async is missing: an st.async or red.async wrote shared memory at 0x0 through the generic proxy, and the async proxy now accesses it (PTX ISA, proxies)",
+        ("// fence", "fence.proxy.async;"),
+    );
+}
+
+#[test]
 fn remote_stores_have_one_destination_in_a_cluster() {
     refuses(
         cluster(2, 1),
