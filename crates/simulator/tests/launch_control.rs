@@ -46,7 +46,7 @@ fn run(seed: u64, ptx: &str, grid: [u32; 3]) -> Result<(Vec<u32>, u64), Fault> {
 fn every_index_is_worked_for_once() {
     let each = "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r1, %q0;
                 clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 %r2, %q0;";
-    let vector = "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r1, %r2, _, _}, %q0;";
+    let vector = "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r1, %r2, _, %r8}, %q0;";
     for (space, query) in [(".shared::cta", each), ("", vector)] {
         for seed in 0..8 {
             let (words, retired) = run(seed, &worker(space, query), [7, 6, 1]).unwrap();
@@ -100,8 +100,8 @@ fn other_spellings_are_refused() {
         ("sm_100a", request.replace(".async", ""), "needs `.async`"),
         (
             "sm_100a",
-            "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r1, %r2, %r3, %r4}, %q;".into(),
-            "expected `_` (the fourth element has no value), found `%r4`",
+            "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r1, %r2, %r3}, %q;".into(),
+            "expected a vector of 4, found a vector of 3",
         ),
         (
             "sm_100a",

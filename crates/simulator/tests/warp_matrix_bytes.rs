@@ -97,7 +97,7 @@ fn bytes_are_stored_in_columns() {
 
 #[test]
 fn rows_are_checked() {
-    let aligned = "mov.u32 %r4, tile; .shared .align 16 .b8 tile[512]; add.u32 %r4, %r4, 8;
+    let aligned = ".shared .align 16 .b8 tile[512]; mov.u32 %r4, tile; add.u32 %r4, %r4, 8;
         ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%r1}, [%r4]; ret;";
     assert_fault(32, aligned, "load of 16 bytes at 0x8: the address must be a multiple of 16");
     // The padding of a row need not be there.

@@ -5,7 +5,7 @@ use super::space::take_space_of;
 use super::target::Needs;
 use crate::program::{LaunchControl, Operation, StateSpace};
 use crate::ptx::PtxError;
-use crate::ptx::ast::{OperandKind, Type};
+use crate::ptx::ast::Type;
 
 pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     form.needs(Needs::SM100)?;
@@ -47,7 +47,7 @@ fn query(form: &mut Form<'_, '_>) -> Result<LaunchControl, PtxError> {
         return Ok(LaunchControl::IsCanceled { destination, response: form.wide_source(response)? });
     }
     let axes = [(".get_first_ctaid::x", 0), (".get_first_ctaid::y", 1), (".get_first_ctaid::z", 2)];
-    let mut destinations = [None; 3];
+    let mut destinations = [None; 4];
     let axis = form.choose(&axes);
     if axis.is_none() {
         form.require(".get_first_ctaid")?;
@@ -60,9 +60,6 @@ fn query(form: &mut Form<'_, '_>) -> Result<LaunchControl, PtxError> {
         Some(axis) => destinations[axis] = Some(form.register(destination, Type::B32)?),
         None => {
             let elements = form.exact_elements(destination, 4)?;
-            if !matches!(elements[3].kind, OperandKind::Sink) {
-                return Err(form.wrong_operand(&elements[3], "`_` (the fourth element has no value)"));
-            }
             for (register, element) in destinations.iter_mut().zip(elements) {
                 *register = form.register_or_sink(element, Type::B32)?;
             }

@@ -25,8 +25,8 @@ pub enum LaunchControl {
     },
     /// `query_cancel.get_first_ctaid`: the first CTA of the cancelled cluster.
     FirstCta {
-        /// x, y and z; `None` for `_` and for those not asked for.
-        destinations: [Option<Register>; 3],
+        /// x, y and z, and an element of `.v4` that has no defined value; `None` for `_` and for those not asked for.
+        destinations: [Option<Register>; 4],
         /// The response's halves.
         response: [Operand; 2],
     },

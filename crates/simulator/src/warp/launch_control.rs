@@ -31,7 +31,10 @@ impl Context<'_> {
                 self.try_each_lane(|context, lane| {
                     let first = context.response(response, lane)?.0;
                     let first = first.ok_or_else(|| at_lane(lane, LaunchControlError::NothingCancelled))?;
-                    for (register, index) in destinations.into_iter().zip(first) {
+                    // The ISA leaves the fourth element of a vector open.
+                    let [x, y, z] = first;
+                    let any = context.machine.random.next() as u32;
+                    for (register, index) in destinations.into_iter().zip([x, y, z, any]) {
                         if let Some(register) = register {
                             context.set(register, lane, index.into());
                         }
