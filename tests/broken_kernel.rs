@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use common::device::{Patch, ScriptedDevice};
 use common::operands::{Mxfp8Problem, Problem};
-use common::rank::{Gaps, Rank, node};
+use common::rank::{Gaps, Rank};
+use gemm_rs_ar::driver::simulated::{NodeConfig, SimulatedNode};
 use gemm_rs_ar::driver::{Device, Stream};
 use gemm_rs_ar::reference::Reference;
 use gemm_rs_ar::symmetric::Rendezvous;
@@ -60,7 +61,10 @@ enum Operands {
 
 /// Runs the calls on one kernel with patched PTX. `Err` says what was noticed.
 fn run(kernel: &'static str, calls: &[Call], seed: u64, patch: &Patch) -> Result<(), String> {
-    let ranks = node(RANKS as u32, seed).run_ranks(|device, rendezvous| -> Result<(), String> {
+    // Enough SMs for several clusters, few enough that a CTA takes several tiles.
+    let sms_per_gpu = 2 * spec(kernel).cluster + 1;
+    let node = SimulatedNode::new(NodeConfig { gpus: RANKS as u32, sms_per_gpu, seed, ..NodeConfig::default() });
+    let ranks = node.run_ranks(|device, rendezvous| -> Result<(), String> {
         let device: Arc<dyn Device> = Arc::new(ScriptedDevice::patching(device, Arc::clone(patch)));
         let config = GemmRsArConfig { kernel: Some(kernel), ..GemmRsArConfig::new(CAPACITY[0], CAPACITY[1]) };
         // A module that does not load would be noticed for the wrong reason.

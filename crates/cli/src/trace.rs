@@ -214,6 +214,8 @@ impl fmt::Display for Operation {
         match self.0 {
             AsyncOperation::BulkLoad { bytes } => write!(f, "bulk load of {bytes} bytes"),
             AsyncOperation::BulkStore { bytes } => write!(f, "bulk store of {bytes} bytes"),
+            AsyncOperation::RemoteStore { bytes } => write!(f, "asynchronous store of {bytes} bytes"),
+            AsyncOperation::LaunchCancel => f.write_str("cancellation of a cluster"),
             AsyncOperation::Mma { macs } => write!(f, "MMA of {macs} multiply-accumulates"),
             AsyncOperation::TensorCopy => f.write_str("copy to tensor memory"),
             AsyncOperation::Commit => f.write_str("commit"),

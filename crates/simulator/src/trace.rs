@@ -170,6 +170,13 @@ pub enum AsyncOperation {
         /// Bytes of shared memory.
         bytes: u32,
     },
+    /// `st.async` or `red.async`.
+    RemoteStore {
+        /// Bytes of shared memory.
+        bytes: u32,
+    },
+    /// `clusterlaunchcontrol.try_cancel`; its responses follow as bulk loads.
+    LaunchCancel,
     /// `tcgen05.mma`.
     Mma {
         /// Multiply-accumulates.

@@ -112,6 +112,7 @@ impl Timeline {
                 let start = self.issued.remove(&number).unwrap_or(time);
                 let (mark, start) = match operation {
                     AsyncOperation::BulkLoad { .. } => (Mark::BulkLoad, start),
+                    AsyncOperation::RemoteStore { .. } | AsyncOperation::LaunchCancel => return,
                     AsyncOperation::BulkStore { .. } => (Mark::BulkStore, start),
                     AsyncOperation::Mma { .. } => (Mark::Mma, start),
                     AsyncOperation::TensorCopy => (Mark::TensorCopy, start),

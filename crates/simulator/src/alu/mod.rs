@@ -35,6 +35,9 @@ pub fn execute(
     match instruction {
         I::Move { destination, source } => movement::copy(warp, *destination, *source),
         I::Pack { destination, sources, element_bits } => movement::pack(warp, *destination, sources, *element_bits),
+        I::MoveWide { destinations, destination_bits, sources, source_bits } => {
+            movement::copy_wide(warp, (destinations, *destination_bits), (sources, *source_bits));
+        }
         I::Unpack { destinations, source, element_bits } => {
             movement::unpack(warp, destinations, *source, *element_bits);
         }

@@ -34,12 +34,42 @@ enum Kind {
     InFlight,
     /// A bulk write that completed in a phase of an mbarrier: `actor` is the mbarrier, `value` the phase.
     Phase,
+    /// Reductions that have not landed: `value` of them.
+    Reducing,
+    /// Like `Phase`, of the reduction that landed last.
+    Reduced,
+    /// Reads by bulk copies within the cluster that have not happened: `value` of them.
+    Reading,
+    /// Such reads whose copies completed in a phase: `actor` is the mbarrier, `value` the phase.
+    ReadPhase,
     /// A read by a tcgen05 operation: `value` is its number.
     Operation,
     /// A read by a warpgroup product: `actor` is the first warp of the warpgroup, `value` the product's number.
     Warpgroup,
     /// A read by a bulk store that nobody has waited for.
     BulkPending,
+}
+
+fn is_reduction(kind: Kind) -> bool {
+    matches!(kind, Kind::Reducing | Kind::Reduced)
+}
+
+fn is_remote(kind: Kind) -> bool {
+    matches!(kind, Kind::InFlight | Kind::Phase) || is_reduction(kind)
+}
+
+/// The stamp of one more reduction under way.
+fn one_more(stamp: Stamp, kind: Kind) -> Stamp {
+    Stamp { kind, actor: 0, value: if stamp.kind == kind { stamp.value + 1 } else { 1 } }
+}
+
+/// The stamp once one of several operations under way has completed in a phase.
+fn one_less(stamp: Stamp, (pending, done): (Kind, Kind), mbarrier: u32, phase: u32) -> Stamp {
+    match stamp {
+        Stamp { kind, value, .. } if kind == pending && value > 1 => Stamp { value: value - 1, ..stamp },
+        Stamp { kind, .. } if kind == pending => Stamp { kind: done, actor: mbarrier as u16, value: phase },
+        other => other,
+    }
 }
 
 fn is_weak_write(kind: Kind) -> bool {
@@ -91,6 +121,8 @@ pub(crate) enum AsyncReader {
     Warpgroup { leader: u32, number: u32 },
     /// A bulk store of the issuing warp.
     BulkStore,
+    /// A bulk copy to the shared memory of a CTA of the cluster.
+    ClusterCopy,
 }
 
 /// The shadow.
@@ -120,8 +152,8 @@ impl SharedShadow {
     /// Checks a generic read against what the async proxy writes.
     fn check_async_write(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
         match stamp.kind {
-            Kind::InFlight => Err(OrderingError::BulkWriteInFlight { offset }),
-            Kind::Phase if order.known.phases.get(stamp.actor.into()) <= stamp.value => {
+            Kind::InFlight | Kind::Reducing => Err(OrderingError::BulkWriteInFlight { offset }),
+            Kind::Phase | Kind::Reduced if order.known.phases.get(stamp.actor.into()) <= stamp.value => {
                 Err(OrderingError::BulkWriteNotObserved { offset })
             }
             _ => Ok(()),
@@ -138,6 +170,10 @@ impl SharedShadow {
             Kind::Warpgroup if order.known.commits.get(stamp.actor.into()) < stamp.value => {
                 Err(OrderingError::WgmmaReadPending { offset, first_warp: issuer })
             }
+            Kind::Reading => Err(OrderingError::CopyReadPending { offset }),
+            Kind::ReadPhase if order.known.phases.get(stamp.actor.into()) <= stamp.value => {
+                Err(OrderingError::CopyReadPending { offset })
+            }
             Kind::BulkPending => Err(OrderingError::BulkReadPending { offset, issuer }),
             Kind::Epoch if order.known.generic.get(stamp.actor.into()) < stamp.value => {
                 Err(OrderingError::BulkReadPending { offset, issuer })
@@ -149,6 +185,14 @@ impl SharedShadow {
     fn check_generic_write(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
         if stamp.kind == Kind::Copying {
             return Err(OrderingError::CopyInFlight { offset, issuer: self.actor(stamp.actor) });
+        }
+        if matches!(stamp.kind, Kind::InFlight | Kind::Reducing) {
+            return Err(OrderingError::RemoteStoreInFlight { offset });
+        }
+        if matches!(stamp.kind, Kind::Phase | Kind::Reduced)
+            && order.known.phases.get(stamp.actor.into()) <= stamp.value
+        {
+            return Err(OrderingError::RemoteStoreNotObserved { offset });
         }
         if is_weak_write(stamp.kind) && order.known.generic.get(stamp.actor.into()) < stamp.value {
             return Err(OrderingError::UnsynchronisedWrite { offset, writer: self.actor(stamp.actor) });
@@ -195,7 +239,8 @@ impl SharedShadow {
             }
             let mine = Stamp { kind: Kind::Epoch, actor: order.actor as u16, value: order.epoch() };
             let cell = self.generic_cell(page_index, index);
-            if cell.write.kind == Kind::Copying || is_weak_write(cell.write.kind) && cell.write.actor != mine.actor {
+            let kind = cell.write.kind;
+            if kind == Kind::Copying || is_remote(kind) || is_weak_write(kind) && cell.write.actor != mine.actor {
                 self.check_generic_write(cell.write, at, order)?;
             }
             self.note_read(page_index, index, cell.read, mine, order);
@@ -248,7 +293,11 @@ impl SharedShadow {
                 let ordered = self
                     .check_generic_write(cell.write, at, order)
                     .and_then(|()| self.check_generic_read(cell.read, at, order));
-                if ordered.is_err() && sort == WriteSort::Unchanged && cell.write.kind != Kind::Copying {
+                if ordered.is_err()
+                    && sort == WriteSort::Unchanged
+                    && cell.write.kind != Kind::Copying
+                    && !is_remote(cell.write.kind)
+                {
                     // Nobody can tell this write from a read, except by overwriting what it may write yet.
                     self.note_read(page_index, index, cell.read, mine, order);
                     at = (at | 3) + 1;
@@ -264,6 +313,43 @@ impl SharedShadow {
             at = (at | 3) + 1;
         }
         Ok(())
+    }
+
+    /// An `st.async` or `red.async` is issued to these bytes. Reductions do not race with each other.
+    pub(crate) fn begin_remote_store(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        reduces: bool,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
+        for at in (offset..offset + bytes).step_by(1 << GENERIC_SHIFT) {
+            let (page, within) = ((at >> PAGE_SHIFT) as usize, at & ((1 << PAGE_SHIFT) - 1));
+            if let Some(cells) = &self.pages[page].asynchronous {
+                let cell = cells[(within >> ASYNC_SHIFT) as usize];
+                self.check_async_write(cell.write, at, order)?;
+                self.check_async_read(cell.read, at, order)?;
+            }
+            let index = (within >> GENERIC_SHIFT) as usize;
+            let cell = self.generic_cell(page, index);
+            if !(reduces && is_reduction(cell.write.kind)) {
+                self.check_generic_write(cell.write, at, order)?;
+            }
+            self.check_generic_read(cell.read, at, order)?;
+            if cell.read.kind == Kind::Set {
+                self.recycle(cell.read.value);
+            }
+            let write = one_more(cell.write, if reduces { Kind::Reducing } else { Kind::InFlight });
+            let cells = self.pages[page].generic.as_mut().expect("just allocated");
+            cells[index] = GenericCell { write, read: Stamp::default() };
+        }
+        Ok(())
+    }
+
+    /// It landed, in a phase of an mbarrier.
+    pub(crate) fn end_remote_store(&mut self, offset: u32, bytes: u32, reduces: bool, mbarrier: u32, phase: u32) {
+        let kinds = if reduces { (Kind::Reducing, Kind::Reduced) } else { (Kind::InFlight, Kind::Phase) };
+        self.restamp(offset, bytes, |stamp| *stamp = one_less(*stamp, kinds, mbarrier, phase));
     }
 
     /// `tcgen05.alloc` writes an address.
@@ -329,6 +415,11 @@ impl SharedShadow {
             if write.kind == Kind::Copying {
                 return self.check_generic_write(write, at, order);
             }
+            if is_remote(write.kind) {
+                self.check_generic_write(write, at, order)?;
+                let fenced = order.known.proxied_phases.get(write.actor.into()) > write.value;
+                return if fenced { Ok(()) } else { Err(OrderingError::RemoteStoreNotFenced { offset: at }) };
+            }
             if !matches!(write.kind, Kind::Epoch | Kind::Strong | Kind::Allocation) {
                 return Ok(());
             }
@@ -388,17 +479,25 @@ impl SharedShadow {
         Ok(())
     }
 
-    /// A bulk write is issued into a range.
-    pub(crate) fn begin_bulk_write(&mut self, range: &SharedRange, order: &WarpOrder) -> Result<(), OrderingError> {
+    /// A bulk write is issued into a range; one that reduces does not race with others that do.
+    pub(crate) fn begin_bulk_write(
+        &mut self,
+        range: &SharedRange,
+        reduces: bool,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
         self.check_proxied(range, order)?;
         self.each_generic(range, |at, cell| self.check_generic_read(cell.read, at, order))?;
         self.check_each_async(range, |at, cell| {
-            self.check_async_write(cell.write, at, order)?;
+            if !(reduces && is_reduction(cell.write.kind)) {
+                self.check_async_write(cell.write, at, order)?;
+            }
             self.check_async_read(cell.read, at, order)
         })?;
         self.forget_generic(range);
         self.each_async(range, |cell| {
-            *cell = AsyncCell { write: Stamp { kind: Kind::InFlight, actor: 0, value: 0 }, read: Stamp::default() }
+            let kind = if reduces { Kind::Reducing } else { Kind::InFlight };
+            *cell = AsyncCell { write: one_more(cell.write, kind), read: Stamp::default() }
         });
         Ok(())
     }
@@ -424,9 +523,15 @@ impl SharedShadow {
     }
 
     /// A bulk write landed in a range, in a phase of an mbarrier.
-    pub(crate) fn end_bulk_write(&mut self, range: &SharedRange, mbarrier: u32, phase: u32) {
-        let stamp = Stamp { kind: Kind::Phase, actor: mbarrier as u16, value: phase };
-        self.each_async(range, |cell| cell.write = stamp);
+    pub(crate) fn end_bulk_write(&mut self, range: &SharedRange, reduces: bool, mbarrier: u32, phase: u32) {
+        let kinds = if reduces { (Kind::Reducing, Kind::Reduced) } else { (Kind::InFlight, Kind::Phase) };
+        self.each_async(range, |cell| cell.write = one_less(cell.write, kinds, mbarrier, phase));
+    }
+
+    /// A bulk copy within the cluster has read a range, and completed in a phase of an mbarrier.
+    pub(crate) fn end_copy_read(&mut self, range: &SharedRange, mbarrier: u32, phase: u32) {
+        let kinds = (Kind::Reading, Kind::ReadPhase);
+        self.each_async(range, |cell| cell.read = one_less(cell.read, kinds, mbarrier, phase));
     }
 
     /// The async proxy reads a range.
@@ -445,8 +550,10 @@ impl SharedShadow {
                 Stamp { kind: Kind::Warpgroup, actor: leader as u16, value: number }
             }
             AsyncReader::BulkStore => Stamp { kind: Kind::BulkPending, actor, value: 0 },
+            AsyncReader::ClusterCopy => Stamp { kind: Kind::Reading, actor: 0, value: 1 },
         };
-        self.each_async(range, |cell| cell.read = stamp);
+        let copies = matches!(reader, AsyncReader::ClusterCopy);
+        self.each_async(range, |cell| cell.read = if copies { one_more(cell.read, Kind::Reading) } else { stamp });
         Ok(())
     }
 

@@ -7,7 +7,8 @@ use crate::fault::{ConvergenceError, access_failure};
 use crate::fragment::{ROWS, decode_register, elements_per_register, place_in_a, place_in_b, place_in_d};
 use crate::memory::{AccessKind, AccessProblem};
 use crate::program::{
-    Address, LaneMask, LoadMatrix, MemoryOrder, Operand, StateSpace, StoreMatrix, WARP_LANES, WarpMma,
+    Address, LaneMask, LoadMatrix, LoadMatrixShape, MemoryOrder, Operand, PackedBits, StateSpace, StoreMatrix,
+    WARP_LANES, WarpMma,
 };
 use crate::tcgen05::{AccumulatorFormat, Columns, OperandFormat, multiply};
 
@@ -49,6 +50,11 @@ impl Context<'_> {
         if !self.whole_warp()? {
             return Ok(Flow::Suspended);
         }
+        match load.shape {
+            LoadMatrixShape::Halves8x8 => {}
+            LoadMatrixShape::Bytes8x16(packed) => return self.load_bytes(load, packed, 8),
+            LoadMatrixShape::Bytes16x16(packed) => return self.load_bytes(load, packed, 16),
+        }
         for (matrix, register) in load.destinations.iter().enumerate() {
             let mut tile: Tile = [[0; 8]; 8];
             for (row, elements) in tile.iter_mut().enumerate() {
@@ -71,29 +77,68 @@ impl Context<'_> {
         Ok(Flow::Next)
     }
 
+    /// Matrices of 16 columns of bytes, packed in memory or not.
+    fn load_bytes(&mut self, load: &LoadMatrix, packed: PackedBits, rows: usize) -> Step {
+        let per_matrix = rows / 8;
+        let (bits, bytes) = match packed {
+            PackedBits::Four => (4, 8),
+            PackedBits::Six => (6, 12),
+            PackedBits::Eight => (8, 16),
+        };
+        for (matrix, registers) in load.destinations.chunks_exact(per_matrix).enumerate() {
+            let mut tile = [[0u8; 16]; 16];
+            for (row, elements) in tile.iter_mut().enumerate().take(rows) {
+                let lane = matrix * rows + row;
+                let (value, cta, offset) = self.matrix_row(load.address, load.space, AccessKind::Load, lane)?;
+                let mut words = [0; 8];
+                // What pads a row is not read.
+                self.shared_load(cta, offset, value, bytes, 4, MemoryOrder::Weak, lane, &mut words)?;
+                let packed = words.iter().rev().skip(4).fold(0u128, |packed, &word| packed << 32 | u128::from(word));
+                for (column, element) in elements.iter_mut().enumerate() {
+                    *element = (packed >> (column * bits) & ((1 << bits) - 1)) as u8;
+                }
+            }
+            for lane in 0..WARP_LANES {
+                let (row, column) = (lane / 4, 4 * (lane % 4));
+                for (part, &register) in registers.iter().enumerate() {
+                    let bytes = std::array::from_fn(|byte| match load.transpose {
+                        true => tile[column + byte][row + 8 * part],
+                        false => tile[row][column + byte],
+                    });
+                    self.set(register, lane, u32::from_le_bytes(bytes).into());
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+
     pub(super) fn store_matrix(&mut self, store: &StoreMatrix) -> Step {
         if !self.whole_warp()? {
             return Ok(Flow::Suspended);
         }
         for (matrix, &source) in store.sources.iter().enumerate() {
-            let mut tile: Tile = [[0; 8]; 8];
+            // Rows as they stand in memory.
+            let mut rows = [[0u8; ROW_BYTES as usize]; 8];
             for lane in 0..WARP_LANES {
-                let value = self.operand(source, lane);
-                for half in 0..2 {
+                let value = (self.operand(source, lane) as u32).to_le_bytes();
+                if store.bytes {
+                    // Of the 16x8 matrix a lane holds columns 2c and 2c + 1, of rows r and r + 8.
+                    for (index, byte) in value.into_iter().enumerate() {
+                        rows[2 * (lane % 4) + index % 2][lane / 4 + 8 * (index / 2)] = byte;
+                    }
+                    continue;
+                }
+                for (half, bytes) in value.chunks_exact(2).enumerate() {
                     let (row, column) = (lane / 4, 2 * (lane % 4) + half);
-                    let element = (value >> (16 * half)) as u16;
-                    if store.transpose { tile[column][row] = element } else { tile[row][column] = element }
+                    let (row, column) = if store.transpose { (column, row) } else { (row, column) };
+                    rows[row][2 * column..][..2].copy_from_slice(bytes);
                 }
             }
-            for (row, elements) in tile.iter().enumerate() {
+            for (row, bytes) in rows.iter().enumerate() {
                 let lane = matrix * 8 + row;
                 let (value, cta, offset) = self.matrix_row(store.address, store.space, AccessKind::Store, lane)?;
                 self.check_shared_access(cta, offset, value, ROW_BYTES, AccessKind::Store, false, lane)?;
-                let mut bytes = [0; ROW_BYTES as usize];
-                for (piece, element) in bytes.chunks_exact_mut(2).zip(elements) {
-                    piece.copy_from_slice(&element.to_le_bytes());
-                }
-                if self.machine.cta_mut(cta).shared.bytes.write(offset.into(), &bytes) {
+                if self.machine.cta_mut(cta).shared.bytes.write(offset.into(), bytes) {
                     self.machine.wake_shared_watchers(cta, offset, ROW_BYTES);
                 }
             }
