@@ -203,6 +203,13 @@ fn quantizer_ptx() -> String {
     format!("{head}.address_size 64\n{entry}{body}\n}}\n")
 }
 
+/// A shuffle that is duplicated into a branch, or lost, leaves lanes waiting.
+#[test]
+fn shuffles_occur_as_often_as_in_the_source() {
+    assert_eq!(quantizer_ptx().matches("shfl.sync.bfly").count(), 3);
+    assert_eq!(quantizer_ptx().matches(".sync").count(), 3);
+}
+
 /// A judge that lets everything pass is none: the kernel is broken in one place after another, and each time the
 /// comparison must notice.
 #[test]
