@@ -13,7 +13,7 @@ pub use svg::svg;
 /// A row of a CTA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Row {
-    Tma,
+    Copies,
     Mma,
     Epilogue,
     Communication,
@@ -24,6 +24,7 @@ pub enum Row {
 pub enum Mark {
     BulkLoad,
     BulkStore,
+    AsyncCopy,
     Mma,
     TensorCopy,
     Commit,
@@ -34,9 +35,10 @@ pub enum Mark {
 }
 
 impl Mark {
-    pub const ALL: [Mark; 9] = [
+    pub const ALL: [Mark; 10] = [
         Self::BulkLoad,
         Self::BulkStore,
+        Self::AsyncCopy,
         Self::Mma,
         Self::TensorCopy,
         Self::Commit,
@@ -48,7 +50,7 @@ impl Mark {
 
     pub fn row(self) -> Row {
         match self {
-            Self::BulkLoad | Self::BulkStore => Row::Tma,
+            Self::BulkLoad | Self::BulkStore | Self::AsyncCopy => Row::Copies,
             Self::Mma | Self::TensorCopy | Self::Commit => Row::Mma,
             Self::TensorLoad | Self::GlobalStore => Row::Epilogue,
             Self::Multimem | Self::Poll => Row::Communication,
@@ -113,6 +115,7 @@ impl Timeline {
                 let (mark, start) = match operation {
                     AsyncOperation::BulkLoad { .. } => (Mark::BulkLoad, start),
                     AsyncOperation::BulkStore { .. } => (Mark::BulkStore, start),
+                    AsyncOperation::AsyncCopy { .. } => (Mark::AsyncCopy, start),
                     AsyncOperation::Mma { .. } => (Mark::Mma, start),
                     AsyncOperation::TensorCopy => (Mark::TensorCopy, start),
                     AsyncOperation::Commit => (Mark::Commit, time),
