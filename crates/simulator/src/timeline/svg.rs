@@ -93,7 +93,7 @@ impl Scale {
 }
 
 /// Draws the timeline; `caption` says of what.
-pub fn svg(timeline: &Timeline, caption: &str) -> String {
+pub(super) fn svg(timeline: &Timeline, caption: &str) -> String {
     let mut out = String::new();
     draw(timeline, caption, &mut out).expect("a string takes everything");
     out
