@@ -12,7 +12,6 @@ mod report;
 mod simulate;
 mod specification;
 mod statements;
-mod timeline;
 mod trace;
 
 use std::io::Write;

@@ -343,33 +343,57 @@ impl Machine {
         stamp: u32,
         (access, order): (&GlobalAccess, &WarpOrder),
     ) -> Result<(), FaultCause> {
-        let mut begin = |address: u64, bytes: u32, check: bool| -> Result<(), OrderingError> {
-            let Ok(place) = self.memory.locate(gpu, address, bytes.into()) else { return Ok(()) };
-            let store = &mut self.memory.physical_mut(place.memory).bytes;
-            if check {
-                for kind in [StampKind::Write, StampKind::Read] {
-                    store.each_stamp(kind, place.offset, bytes.into(), |stamp, offset| {
-                        self.tracker.check_write(stamp, address + (offset - place.offset), access, order)
-                    })?;
-                }
-            }
-            store.stamp_write(place.offset, bytes.into(), stamp);
-            Ok(())
-        };
         match destination {
             BulkDestination::Linear { address, reduction } => {
-                // Reductions into the same bytes do not race with each other.
-                Ok(begin(*address, range.end - range.start, reduction.is_none())?)
+                let bytes = range.end - range.start;
+                if reduction.is_none() {
+                    self.check_store(gpu, *address, bytes, access, order)?;
+                }
+                self.stamp_store(gpu, *address, bytes, stamp);
             }
             BulkDestination::Tensor { map, coordinates, reduction } => {
                 let mut result = Ok(());
+                // Reductions into the same bytes do not race with each other.
+                if reduction.is_none() {
+                    map.for_each_chunk(coordinates, range.start, |chunk| {
+                        if let (Ok(()), Some(address)) = (&result, chunk.global) {
+                            result = self.check_store(gpu, address, chunk.bytes, access, order);
+                        }
+                    })?;
+                }
+                result?;
+                // Only now: neighbouring chunks of the box can share a word, and a store does not race with itself.
                 map.for_each_chunk(coordinates, range.start, |chunk| {
-                    if let (Ok(()), Some(address)) = (&result, chunk.global) {
-                        result = begin(address, chunk.bytes, reduction.is_none());
+                    if let Some(address) = chunk.global {
+                        self.stamp_store(gpu, address, chunk.bytes, stamp);
                     }
                 })?;
-                Ok(result?)
             }
+        }
+        Ok(())
+    }
+
+    fn check_store(
+        &self,
+        gpu: u32,
+        address: u64,
+        bytes: u32,
+        access: &GlobalAccess,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
+        let Ok(place) = self.memory.locate(gpu, address, bytes.into()) else { return Ok(()) };
+        let store = &self.memory.physical(place.memory).bytes;
+        for kind in [StampKind::Write, StampKind::Read] {
+            store.each_stamp(kind, place.offset, bytes.into(), |stamp, offset| {
+                self.tracker.check_write(stamp, address + (offset - place.offset), access, order)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn stamp_store(&mut self, gpu: u32, address: u64, bytes: u32, stamp: u32) {
+        if let Ok(place) = self.memory.locate(gpu, address, bytes.into()) {
+            self.memory.physical_mut(place.memory).bytes.stamp_write(place.offset, bytes.into(), stamp);
         }
     }
 
