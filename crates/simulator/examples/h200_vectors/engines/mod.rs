@@ -159,9 +159,9 @@ impl Data {
     }
 }
 
-/// Puts the parameters into memory: their addresses, 0 for a tensor map, and the arguments of the kernel.
-fn place(node: &mut Node, case: &Case) -> Result<(Vec<u64>, Vec<Vec<u8>>), Box<dyn Error>> {
-    let (mut addresses, mut arguments) = (Vec::new(), Vec::new());
+/// Runs a case: the addresses of its parameters, 0 for a tensor map, and whether the simulator refuses it.
+fn run(node: &mut Node, module: ModuleId, entry: &str, case: &Case) -> Result<(Vec<u64>, bool), Box<dyn Error>> {
+    let (mut addresses, mut arguments) = (Vec::new(), Vec::<Vec<u8>>::new());
     for parameter in &case.parameters {
         let (address, argument) = match parameter {
             Parameter::Input(bytes) | Parameter::Output(bytes) => {
@@ -178,12 +178,6 @@ fn place(node: &mut Node, case: &Case) -> Result<(Vec<u64>, Vec<Vec<u8>>), Box<d
         addresses.push(address);
         arguments.push(argument);
     }
-    Ok((addresses, arguments))
-}
-
-/// Runs a case: the addresses of its parameters, and whether the simulator refuses it.
-fn run(node: &mut Node, module: ModuleId, entry: &str, case: &Case) -> Result<(Vec<u64>, bool), Box<dyn Error>> {
-    let (addresses, arguments) = place(node, case)?;
     let arguments: Vec<&[u8]> = arguments.iter().map(|bytes| &bytes[..]).collect();
     let config =
         LaunchConfig { grid: [case.grid, 1, 1], cluster: [1; 3], block: [case.block, 1, 1], dynamic_shared_bytes: 0 };
