@@ -16,6 +16,7 @@ mod integer;
 mod lanes;
 mod movement;
 
+pub(crate) use exact::narrow as narrow_to_odd;
 pub use format::{decode as decode_float, encode as encode_float};
 
 use crate::program::{LaneMask, Registers, ScalarInstruction};

@@ -355,15 +355,15 @@ impl Machine {
                 let mut result = Ok(());
                 // Reductions into the same bytes do not race with each other.
                 if reduction.is_none() {
-                    map.for_each_chunk(coordinates, range.start, |chunk| {
+                    map.for_each_stored_chunk(coordinates, range.start, |chunk| {
                         if let (Ok(()), Some(address)) = (&result, chunk.global) {
                             result = self.check_store(gpu, address, chunk.bytes, access, order);
                         }
                     })?;
                 }
                 result?;
-                // Only now: neighbouring chunks of the box can share a word, and a store does not race with itself.
-                map.for_each_chunk(coordinates, range.start, |chunk| {
+                // Only now: a store does not race with itself.
+                map.for_each_stored_chunk(coordinates, range.start, |chunk| {
                     if let Some(address) = chunk.global {
                         self.stamp_store(gpu, address, chunk.bytes, stamp);
                     }
@@ -456,7 +456,7 @@ impl Machine {
                     None => None,
                 };
                 let mut result = Ok(());
-                map.for_each_chunk(coordinates, range.start, |chunk| {
+                map.for_each_stored_chunk(coordinates, range.start, |chunk| {
                     if let (Ok(()), Some(address)) = (&result, chunk.global) {
                         let start = chunk.shared_offset as usize;
                         result = put(address, &bytes[start..start + chunk.bytes as usize], reduce);

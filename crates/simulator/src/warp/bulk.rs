@@ -31,7 +31,7 @@ impl Context<'_> {
                 cta_group,
             } => {
                 self.try_each_lane(|context, lane| {
-                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, lane)?;
+                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, false, lane)?;
                     let bytes = map.box_bytes();
                     let source = BulkSource::Tensor { map: Box::new(map), coordinates };
                     let spaces = (*destination_space, *cta_group == 2);
@@ -49,7 +49,7 @@ impl Context<'_> {
             }
             Bulk::TensorStore { tensor_map, coordinates, source, reduction } => {
                 self.try_each_lane(|context, lane| {
-                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, lane)?;
+                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, true, lane)?;
                     let bytes = map.box_bytes();
                     let destination =
                         BulkDestination::Tensor { map: Box::new(map), coordinates, reduction: *reduction };
@@ -135,13 +135,15 @@ impl Context<'_> {
         &self,
         tensor_map: Address,
         coordinates: &[Operand],
+        store: bool,
         lane: usize,
     ) -> Step<(TensorMap, Vec<i32>)> {
         let map = self.read_tensor_map(self.address(tensor_map, lane), StateSpace::Generic, lane)?;
         if coordinates.len() != map.rank() {
             return Err(at_lane(lane, TensorMapError::Coordinates { given: coordinates.len(), rank: map.rank() }));
         }
-        let coordinates = coordinates.iter().map(|&value| self.operand(value, lane) as i32).collect();
+        let coordinates: Vec<i32> = coordinates.iter().map(|&value| self.operand(value, lane) as i32).collect();
+        map.check_coordinates(&coordinates, store).map_err(|error| at_lane(lane, error))?;
         Ok((map, coordinates))
     }
 

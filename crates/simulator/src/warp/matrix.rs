@@ -11,6 +11,7 @@ use crate::program::{
     WARP_LANES, WarpMma,
 };
 use crate::tcgen05::{AccumulatorFormat, Columns, OperandFormat, multiply};
+use crate::tensor_sum::{Aligned, AlignedSum, bits, magnitudes, number};
 
 /// Bytes of a row of an 8x8 matrix of 16-bit elements.
 const ROW_BYTES: u32 = 16;
@@ -18,6 +19,8 @@ const ROW_BYTES: u32 = 16;
 const COLUMNS: usize = 8;
 /// The largest K.
 const MOST_K: usize = 32;
+/// Fraction bits below the largest exponent that a sum keeps, seen on silicon.
+const FRACTION_BITS: i32 = 25;
 
 /// An 8x8 matrix of 16-bit elements.
 type Tile = [[u16; 8]; 8];
@@ -178,30 +181,74 @@ impl Context<'_> {
                 }
             }
         }
-        let mut sums = [[0.0; COLUMNS]; ROWS];
-        let columns = Columns { values: &b[..k * COLUMNS], stride: COLUMNS, first: 0 };
-        for (row, sums) in sums.iter_mut().enumerate() {
-            multiply(&a[row * k..][..k], columns, sums);
-        }
-        for lane in 0..WARP_LANES {
-            let sum = |element: usize| {
-                let (row, column) = place_in_d(lane, element);
-                sums[row][column]
-            };
-            for (index, (&c, &d)) in mma.c.iter().zip(&mma.destinations).enumerate() {
-                let old = self.operand(c, lane) as u32;
-                let new = match mma.accumulator {
-                    AccumulatorFormat::F16 => {
-                        let add =
-                            |half: u32| mma.accumulator.add(old >> (16 * half), sum(2 * index + half as usize), false);
-                        add(0) & 0xffff | add(1) << 16
-                    }
-                    format => format.add(old, sum(index), mma.saturate),
-                };
-                self.set(d, lane, new.into());
+        if mma.accumulator == AccumulatorFormat::S32 {
+            let mut sums = [[0.0; COLUMNS]; ROWS];
+            let columns = Columns { values: &b[..k * COLUMNS], stride: COLUMNS, first: 0 };
+            for (row, sums) in sums.iter_mut().enumerate() {
+                multiply(&a[row * k..][..k], columns, sums);
             }
+            for lane in 0..WARP_LANES {
+                for (index, (&c, &d)) in mma.c.iter().zip(&mma.destinations).enumerate() {
+                    let old = self.operand(c, lane) as u32;
+                    let (row, column) = place_in_d(lane, index);
+                    self.set(d, lane, mma.accumulator.add(old, sums[row][column], mma.saturate).into());
+                }
+            }
+        } else {
+            self.floating_mma(mma, &a[..ROWS * k], &b[..k * COLUMNS]);
         }
         self.machine.counters[self.launch.gpu as usize].tensor_macs += (ROWS * COLUMNS) as u64 * u64::from(mma.k);
         Ok(Flow::Next)
+    }
+    /// The floating forms. 8-bit floats are converted to f16 and multiplied by two instructions, one with the first two of
+    /// every four elements along K and one with the others; what they give is added to C by an ordinary addition.
+    fn floating_mma(&mut self, mma: &WarpMma, a: &[f64], b: &[f64]) {
+        let half = mma.accumulator == AccumulatorFormat::F16;
+        let elements = if half { 2 } else { 1 };
+        let mut c = [[0.0; COLUMNS]; ROWS];
+        for lane in 0..WARP_LANES {
+            for index in 0..elements * mma.c.len() {
+                let (row, column) = place_in_d(lane, index);
+                let word = self.operand(mma.c[index / elements], lane) as u32;
+                c[row][column] = number(mma.accumulator, word >> (16 * (index % elements)));
+            }
+        }
+        let narrow = matches!(mma.a_format, OperandFormat::Narrow(_));
+        let k = mma.k as usize;
+        let stride = a.len() / ROWS;
+        let sum = AlignedSum { fraction_bits: FRACTION_BITS, accumulator: mma.accumulator };
+        let parts: &[usize] = if narrow { &[0, 2] } else { &[0] };
+        let mut d = if narrow { [[0.0; COLUMNS]; ROWS] } else { c };
+        for &part in parts {
+            let taken = || (0..k).filter(|k| !narrow || k % 4 / 2 * 2 == part);
+            let count = taken().count();
+            let formats = if narrow { [OperandFormat::F16; 2] } else { [mma.a_format, mma.b_format] };
+            let (mut factors, mut factor_magnitudes) = ([0.0; MOST_K * COLUMNS], [0.0; MOST_K * COLUMNS]);
+            for (line, k) in factors.chunks_exact_mut(COLUMNS).zip(taken()) {
+                line.copy_from_slice(&b[k * COLUMNS..][..COLUMNS]);
+            }
+            magnitudes(formats[1], &factors[..count * COLUMNS], &mut factor_magnitudes[..count * COLUMNS]);
+            let columns = Aligned { values: &factors, magnitudes: &factor_magnitudes, stride: COLUMNS };
+            for (row, d) in d.iter_mut().enumerate() {
+                let (mut values, mut value_magnitudes) = ([0.0; MOST_K], [0.0; MOST_K]);
+                for (value, k) in values.iter_mut().zip(taken()) {
+                    *value = a[row * stride + k];
+                }
+                magnitudes(formats[0], &values[..count], &mut value_magnitudes[..count]);
+                sum.add((&values[..count], &value_magnitudes[..count]), columns, d);
+                d.iter_mut().for_each(|d| *d = number(mma.accumulator, bits(mma.accumulator, *d)));
+            }
+        }
+        for lane in 0..WARP_LANES {
+            for (index, &destination) in mma.destinations.iter().enumerate() {
+                let element = |index: usize| {
+                    let (row, column) = place_in_d(lane, index);
+                    let value = if narrow { c[row][column] + d[row][column] } else { d[row][column] };
+                    bits(mma.accumulator, value)
+                };
+                let word = if half { element(2 * index) | element(2 * index + 1) << 16 } else { element(index) };
+                self.set(destination, lane, word.into());
+            }
+        }
     }
 }

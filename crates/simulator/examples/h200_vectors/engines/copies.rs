@@ -2,7 +2,7 @@
 
 use simulator::node::{TensorMapDescription, TensorMapElement as Element, TensorMapSwizzle as Swizzle};
 
-use super::{Case, Parameter, WAIT, output, random_bytes, words};
+use super::{Case, Class, Parameter, WAIT, output, random_bytes, words};
 use crate::inputs::Random;
 
 const BLOCK: u32 = 128;
@@ -359,59 +359,120 @@ fn finite(element: Element) -> impl Fn(usize, u64) -> Vec<u8> {
     }
 }
 
+/// Elements in so many units of 16 bytes.
+fn units(element: Element, count: i32) -> i32 {
+    count * 16 / element.bytes() as i32
+}
+
+/// The last unit of 16 bytes of a row that begins in the tensor, from where on a box of several crosses the end.
+fn last_unit(element: Element, extent: u32) -> i32 {
+    units(element, ((extent * element.bytes() - 1) / 16) as i32)
+}
+
 fn tensors(cases: &mut Vec<Case>) {
     use Swizzle::{B32, B64, B128, None};
-    let mut tiles = Vec::new();
-    for at in [0, -16, 912, 2000] {
-        tiles.push(Tile::new(Element::U8, &[1000], &[256], &[at]));
-        tiles.push(Tile::new(Element::F32, &[1000], &[128], &[at]));
+    // Loads may begin before the tensor, stores may not; both in units of 16 bytes along the innermost dimension.
+    let (mut tiles, mut loads) = (Vec::new(), Vec::new());
+    for element in [Element::U8, Element::F32] {
+        let extent = if element == Element::U8 { 256 } else { 128 };
+        for at in [0, 912, last_unit(element, 1000), 2000] {
+            tiles.push(Tile::new(element, &[1000], &[extent], &[at]));
+        }
+        loads.push(Tile::new(element, &[1000], &[extent], &[-16]));
     }
-    for (element, inner) in [(Element::Bf16, 2), (Element::F32, 4), (Element::U8, 1)] {
+    for element in [Element::Bf16, Element::F32, Element::U8] {
         for (swizzle, span) in [(None, 64), (B32, 32), (B64, 64), (B128, 128)] {
-            for at in [[0, 0], [-3, 5], [77, 37], [5, -4], [-200, 0], [0, 90]] {
-                let tile = Tile::new(element, &[100, 50], &[span / inner, 24], &at);
-                tiles.push(tile.swizzled(swizzle));
+            let tile = |inner, outer| {
+                Tile::new(element, &[100, 50], &[span / element.bytes(), 24], &[inner, outer]).swizzled(swizzle)
+            };
+            let last = last_unit(element, 100);
+            for at in [[0, 0], [last, 37], [units(element, 1), 5], [2 * last, 0], [0, 90]] {
+                tiles.push(tile(at[0], at[1]));
+            }
+            for at in [[units(element, -1), 5], [units(element, 1), -4], [last, -23], [units(element, -15), 0]] {
+                loads.push(tile(at[0], at[1]));
             }
         }
     }
     for (swizzle, span) in [(None, 16), (B32, 16), (B64, 32), (B128, 64)] {
-        for at in [[0, 0, 0, 0, 0], [-2, 3, 1, -1, 2], [30, 6, 3, 1, 1]] {
-            for rank in 3..=5 {
-                let (dimensions, extents) = ([70, 9, 6, 4, 3], [span, 4, 3, 2, 2]);
-                let tile = Tile::new(Element::F16, &dimensions[..rank], &extents[..rank], &at[..rank]);
-                tiles.push(tile.swizzled(swizzle));
-            }
+        for rank in 3..=5 {
+            let (dimensions, extents) = ([70, 9, 6, 4, 3], [span, 4, 3, 2, 2]);
+            let tile = |at: [i32; 5]| {
+                Tile::new(Element::F16, &dimensions[..rank], &extents[..rank], &at[..rank]).swizzled(swizzle)
+            };
+            tiles.extend([[0, 0, 0, 0, 0], [64, 6, 3, 1, 1], [32, 3, 1, 3, 2]].map(tile));
+            loads.push(tile([-8, 3, 1, -1, 2]));
         }
     }
-    for (strides, at) in [([1, 2], [0, 0]), ([1, 3], [-8, -4]), ([1, 8], [64, 10]), ([2, 1], [0, 0])] {
-        tiles.push(Tile::new(Element::Bf16, &[100, 50], &[64, 24], &at).swizzled(B128).strided(&strides));
-    }
-    tiles.push(Tile::new(Element::U16, &[70, 9, 6], &[32, 5, 5], &[3, 1, -1]).strided(&[1, 2, 3]));
+    let strided = |strides: &[u32], at: &[i32]| {
+        Tile::new(Element::Bf16, &[100, 50], &[64, 24], at).swizzled(B128).strided(strides)
+    };
+    tiles.extend([strided(&[1, 2], &[0, 0]), strided(&[1, 8], &[64, 10])]);
+    loads.extend([strided(&[1, 3], &[-8, -4]), strided(&[2, 1], &[0, 0])]);
+    let cube = |at: &[i32]| Tile::new(Element::U16, &[70, 9, 6], &[32, 5, 5], at).strided(&[1, 2, 3]);
+    tiles.push(cube(&[48, 1, 2]));
+    loads.push(cube(&[8, 1, -1]));
     tiles.push(Tile::new(Element::U64, &[40, 20], &[16, 8], &[30, 15]).swizzled(B128));
-    cases.extend(tiles.iter().map(Tile::load));
     for element in [Element::F32, Element::Bf16, Element::F16] {
         let inner = 128 / element.bytes();
-        for at in [[-3, 45], [90, -3]] {
-            let tile = Tile::new(element, &[100, 50], &[inner, 16], &at).swizzled(B128).filled_with_nan();
-            cases.push(tile.load());
+        for at in [[units(element, -1), 45], [last_unit(element, 100), -3]] {
+            loads.push(Tile::new(element, &[100, 50], &[inner, 16], &at).swizzled(B128).filled_with_nan());
         }
     }
-    let random = |bytes: usize, seed: u64| random_bytes(bytes, seed);
-    // The innermost stride is not honoured by stores either; one load of it is enough.
-    cases.extend(
-        tiles.iter().filter(|tile| tile.map.element_strides[0] == 1).map(|tile| tile.store(Option::None, &random)),
-    );
+    cases.extend(tiles.iter().chain(&loads).map(Tile::load));
+    cases.extend(tiles.iter().map(|tile| tile.store(Option::None, &random_bytes)));
     for (swizzle, span) in [(None, 64), (B128, 128)] {
-        for at in [[0, 0], [-3, 40], [90, -5]] {
-            let mut reduce = |element: Element, operations: &[&str], draw: &dyn Fn(usize, u64) -> Vec<u8>| {
-                let tile = Tile::new(element, &[100, 50], &[span / element.bytes(), 16], &at).swizzled(swizzle);
-                cases.extend(operations.iter().map(|operation| tile.store(Some(operation), draw)));
-            };
-            reduce(Element::F32, &["add"], &finite(Element::F32));
-            reduce(Element::Bf16, &["add", "min", "max"], &finite(Element::Bf16));
-            reduce(Element::F16, &["add", "min", "max"], &finite(Element::F16));
-            reduce(Element::U32, &["add", "min", "max", "inc", "dec", "and", "or", "xor"], &random);
-            reduce(Element::U64, &["add", "min", "max", "and", "or", "xor"], &random);
-        }
+        reductions(swizzle, span, &[[0, 0], [1, 40]], &mut |case| cases.push(case));
     }
+}
+
+/// Every reduction of every element type at places given in units of 16 bytes and rows.
+fn reductions(swizzle: Swizzle, span: u32, places: &[[i32; 2]], put: &mut dyn FnMut(Case)) {
+    let random = |bytes: usize, seed: u64| random_bytes(bytes, seed);
+    for at in places {
+        let mut reduce = |element: Element, operations: &[&str], draw: &dyn Fn(usize, u64) -> Vec<u8>| {
+            let at = [units(element, at[0]), at[1]];
+            let tile = Tile::new(element, &[100, 50], &[span / element.bytes(), 16], &at).swizzled(swizzle);
+            operations.iter().for_each(|operation| put(tile.store(Some(operation), draw)));
+        };
+        reduce(Element::F32, &["add"], &finite(Element::F32));
+        reduce(Element::Bf16, &["add", "min", "max"], &finite(Element::Bf16));
+        reduce(Element::F16, &["add", "min", "max"], &finite(Element::F16));
+        reduce(Element::U32, &["add", "min", "max", "inc", "dec", "and", "or", "xor"], &random);
+        reduce(Element::U64, &["add", "min", "max", "and", "or", "xor"], &random);
+    }
+}
+
+/// Coordinates that must stop the kernel, and those of which it is not known what they do. Each of the former costs the
+/// process that runs it, so that there are few.
+pub fn limits() -> Vec<Case> {
+    let tile = |element: Element, at: &[i32]| Tile::new(element, &[100, 50], &[64 / element.bytes(), 8], at);
+    let mut cases = Vec::new();
+    let mut illegal = |case: Case| cases.push(Case { class: Class::Illegal, ..case });
+    for (element, inner) in [(Element::U8, 8), (Element::Bf16, -4), (Element::F32, 2), (Element::U64, 1)] {
+        illegal(tile(element, &[inner, 0]).load());
+    }
+    illegal(tile(Element::Bf16, &[12, 0]).store(None, &random_bytes));
+    illegal(tile(Element::F32, &[-4, 0]).store(None, &random_bytes));
+    illegal(tile(Element::F32, &[2, 0]).store(Some("add"), &finite(Element::F32)));
+    illegal(tile(Element::F32, &[-4, 0]).store(Some("add"), &finite(Element::F32)));
+    illegal(tile(Element::U64, &[2, -1]).store(Some("or"), &random_bytes));
+    let mut open = |case: Case| cases.push(Case { class: Class::Open, ..case });
+    // Before the tensor in an outer dimension, partly and wholly; seen to be illegal for reductions only.
+    open(tile(Element::F32, &[0, -1]).store(None, &random_bytes));
+    open(tile(Element::Bf16, &[0, -100]).store(None, &random_bytes));
+    open(Tile::new(Element::F16, &[70, 9, 6], &[16, 4, 3], &[0, 0, -1]).store(None, &random_bytes));
+    // Not aligned, though nothing of the box is in the tensor.
+    open(tile(Element::F32, &[1, 60]).load());
+    open(tile(Element::F32, &[1, 60]).store(None, &random_bytes));
+    // Where a reduction ends that crosses the end of a row: like a store, after 16 bytes, or after the last element?
+    for (element, operation) in [(Element::Bf16, "add"), (Element::F16, "max"), (Element::U64, "add")] {
+        let at = [last_unit(element, 101), 3];
+        let tile = Tile::new(element, &[101, 50], &[64 / element.bytes(), 8], &at);
+        open(match element {
+            Element::U64 => tile.store(Some(operation), &random_bytes),
+            _ => tile.store(Some(operation), &finite(element)),
+        });
+    }
+    cases
 }

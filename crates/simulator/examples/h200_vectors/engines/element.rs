@@ -96,6 +96,12 @@ pub enum Values {
     Wide,
     /// Infinities, NaNs, zeros of either sign and subnormals among small integers.
     Special,
+    /// Floats of every magnitude that products are aligned over, zeros and subnormal numbers of 8 and 16 bits among them.
+    Deep,
+    /// Floats so small that they, or the results, are subnormal.
+    Tiny,
+    /// Floats so large that sums overflow.
+    Huge,
 }
 
 impl Values {
@@ -107,6 +113,7 @@ impl Values {
                 _ => element.encode(random.below(7) as f64 - 3.0),
             };
         }
+        let random_zero = self == Self::Deep && random.below(5) == 0;
         let mut float = |low: i32, high: i32| {
             let exponent = low + random.below((high - low + 1) as u64) as i32;
             let fraction = 1.0 + random.below(1 << 20) as f64 / f64::from(1 << 20);
@@ -125,6 +132,14 @@ impl Values {
                 };
                 float(low, high)
             }
+            Self::Deep if random_zero => 0,
+            Self::Deep => match element {
+                F16 => float(-25, 7),
+                E4m3 | E5m2 => float(-10, 7),
+                _ => float(-16, 16),
+            },
+            Self::Tiny => float(-134, 3),
+            Self::Huge => float(60, 64),
             Self::Special => match random.below(40) {
                 0 => element.encode(f64::INFINITY),
                 1 => element.encode(f64::NAN),
@@ -226,7 +241,8 @@ impl Accumulator {
     pub fn draw(self, values: Values, random: &mut Random) -> u32 {
         match (self, values) {
             (Self::S32, Values::Full) => random.next() as u32,
-            (_, Values::Narrow | Values::Wide) => {
+            (_, Values::Tiny | Values::Huge) => self.encode(0.0),
+            (_, Values::Narrow | Values::Wide | Values::Deep) => {
                 self.encode((random.below(1 << 20) as f64 / f64::from(1 << 19)) - 1.0)
             }
             (_, Values::Special) if random.below(4) == 0 => self.encode(-0.0),

@@ -82,7 +82,7 @@ mul.wide.u32 %rd5, %r1, {}; add.u64 %rd3, %rd3, %rd5; add.u64 %rd4, %rd4, %rd5;\
         }
     }
 
-    fn random(&self, values: Values) -> Case {
+    pub fn random(&self, values: Values) -> Case {
         const GRID: usize = 4;
         let mut random = Random::new(self.k as u64 + 100 * self.a as u64 + 1000 * values as u64);
         let a = Matrix::draw(self.a, values, GRID * ROWS, self.k, &mut random);
@@ -90,7 +90,8 @@ mul.wide.u32 %rd5, %r1, {}; add.u64 %rd3, %rd3, %rd5; add.u64 %rd4, %rd4, %rd5;\
         let places = || places_of_d(GRID * THREADS, COLUMNS).map(|(row, column)| (row, row / ROWS * COLUMNS + column));
         let c: Vec<u32> = places().map(|_| self.accumulator.draw(values, &mut random)).collect();
         let class = match values {
-            Values::Narrow | Values::Wide => inexact((&a, &b), 1.0, self.accumulator, &c, places()),
+            Values::Narrow | Values::Wide | Values::Deep => inexact((&a, &b), 1.0, self.accumulator, &c, places()),
+            Values::Tiny | Values::Huge => Class::Open,
             _ => Class::Exact,
         };
         self.case(format!("{} {values:?}", self.name()), &a, &b, &c, class)
@@ -124,7 +125,7 @@ pub fn floating() -> Vec<Form> {
 pub fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for form in floating() {
-        for values in [Values::Small, Values::Special, Values::Narrow, Values::Wide] {
+        for values in [Values::Small, Values::Special, Values::Narrow, Values::Wide, Values::Deep] {
             cases.push(form.random(values));
         }
     }

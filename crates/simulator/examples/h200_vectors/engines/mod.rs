@@ -1,9 +1,8 @@
 //! Operations of warps, warpgroups and asynchronous engines: each case is a kernel, the contents of its buffers before the
 //! run, and after it as the simulator has them.
 //!
-//! A result is compared bit for bit, unless it is a floating sum that has to be rounded inside the tensor core. How that
-//! rounds is not documented, so that such a case comes with the sum in double precision and the sum of magnitudes, in terms
-//! of which `run.py` measures silicon and simulator.
+//! A result is compared bit for bit. How a floating sum is rounded inside the tensor core is not documented; such a case also
+//! comes with the sum in double precision and the sum of magnitudes, in terms of which `run.py` measures both.
 
 mod copies;
 mod element;
@@ -19,7 +18,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use simulator::node::{GpuId, LaunchConfig, NodeConfig, TensorMapDescription, TensorMapElement, TensorMapSwizzle};
+use simulator::node::{
+    GpuId, LaunchConfig, ModuleId, NodeConfig, TensorMapDescription, TensorMapElement, TensorMapSwizzle,
+};
 use simulator::{Node, encode_tensor_map};
 
 use super::inputs::Random;
@@ -32,10 +33,14 @@ const FILL: u8 = 0xa5;
 enum Class {
     /// Bit for bit.
     Exact,
-    /// Against the exact sums and the sums of magnitudes, element by element.
+    /// Bit for bit, and measured against the exact sums and the sums of magnitudes, element by element.
     Inexact { exact: Vec<f64>, bound: Vec<f64> },
     /// As multiples of `unit` beyond `base`, by distance.
     Probe(probes::Key),
+    /// Not at all: the kernel must stop with an illegal instruction, as the simulator refuses it.
+    Illegal,
+    /// Bit for bit, but only reported: what silicon does is not known. The simulator may refuse it.
+    Open,
 }
 
 /// A kernel parameter.
@@ -100,6 +105,8 @@ fn all() -> Vec<Case> {
     cases.extend(mma::all());
     cases.extend(wgmma::all());
     cases.extend(probes::all());
+    cases.extend(probes::limits());
+    cases.extend(copies::limits());
     cases
 }
 
@@ -152,55 +159,79 @@ impl Data {
     }
 }
 
+/// Runs a case: the addresses of its parameters, 0 for a tensor map, and whether the simulator refuses it.
+fn run(node: &mut Node, module: ModuleId, entry: &str, case: &Case) -> Result<(Vec<u64>, bool), Box<dyn Error>> {
+    let (mut addresses, mut arguments) = (Vec::new(), Vec::<Vec<u8>>::new());
+    for parameter in &case.parameters {
+        let (address, argument) = match parameter {
+            Parameter::Input(bytes) | Parameter::Output(bytes) => {
+                let address = node.allocate(GPU, bytes.len() as u64)?;
+                node.write(GPU, address, bytes)?;
+                (address, address.to_le_bytes().to_vec())
+            }
+            Parameter::Map { buffer, description } => {
+                let description = TensorMapDescription { base: addresses[*buffer], ..description.clone() };
+                let map = encode_tensor_map(&description).map_err(|error| format!("{}: {error}", case.name))?;
+                (0, map.0.to_vec())
+            }
+        };
+        addresses.push(address);
+        arguments.push(argument);
+    }
+    let arguments: Vec<&[u8]> = arguments.iter().map(|bytes| &bytes[..]).collect();
+    let config =
+        LaunchConfig { grid: [case.grid, 1, 1], cluster: [1; 3], block: [case.block, 1, 1], dynamic_shared_bytes: 0 };
+    node.launch(GPU, 0, module, entry, config, &arguments)?;
+    match (node.run(), &case.class) {
+        (Ok(_), Class::Illegal) => Err(format!("{}: the simulator does not refuse it", case.name).into()),
+        (Ok(_), _) => Ok((addresses, false)),
+        (Err(_), Class::Illegal | Class::Open) => Ok((addresses, true)),
+        (Err(fault), _) => Err(format!("{}: {fault}", case.name).into()),
+    }
+}
+
+fn load(text: &str) -> Result<(Node, ModuleId), Box<dyn Error>> {
+    let mut node = Node::new(NodeConfig { sms_per_gpu: 8, seed: 1, ..NodeConfig::default() });
+    let module = node.load_module(text).map_err(|error| error.diagnostic())?;
+    Ok((node, module))
+}
+
 /// Runs every case and writes `engines.ptx`, `engines.bin` and `engines.json`.
 pub fn write(directory: &Path) -> Result<(), Box<dyn Error>> {
     let cases = all();
     let (text, entries) = module(&cases);
     std::fs::write(directory.join("engines.ptx"), &text)?;
-    let mut node = Node::new(NodeConfig { sms_per_gpu: 8, seed: 1, ..NodeConfig::default() });
-    let module = node.load_module(&text).map_err(|error| error.diagnostic())?;
+    let (mut node, loaded) = load(&text)?;
     let mut data = Data::default();
     let mut manifest = Vec::new();
     for (case, entry) in cases.iter().zip(&entries) {
-        let mut addresses = Vec::new();
-        let mut arguments: Vec<Vec<u8>> = Vec::new();
-        for parameter in &case.parameters {
-            let (address, argument) = match parameter {
-                Parameter::Input(bytes) | Parameter::Output(bytes) => {
-                    let address = node.allocate(GPU, bytes.len() as u64)?;
-                    node.write(GPU, address, bytes)?;
-                    (address, address.to_le_bytes().to_vec())
-                }
-                Parameter::Map { buffer, description } => {
-                    let description = TensorMapDescription { base: addresses[*buffer], ..description.clone() };
-                    let map = encode_tensor_map(&description).map_err(|error| format!("{}: {error}", case.name))?;
-                    (0, map.0.to_vec())
-                }
-            };
-            addresses.push(address);
-            arguments.push(argument);
-        }
-        let arguments: Vec<&[u8]> = arguments.iter().map(|bytes| &bytes[..]).collect();
-        let config = LaunchConfig {
-            grid: [case.grid, 1, 1],
-            cluster: [1; 3],
-            block: [case.block, 1, 1],
-            dynamic_shared_bytes: 0,
+        // A refusal ends the node, so that what may be refused gets one of its own.
+        let alone = matches!(case.class, Class::Illegal | Class::Open);
+        let mut own;
+        let (node, (addresses, refused)) = if alone {
+            let (text, entries) = module(std::slice::from_ref(case));
+            let loaded;
+            (own, loaded) = load(&text)?;
+            let result = run(&mut own, loaded, &entries[0], case)?;
+            (&mut own, result)
+        } else {
+            let result = run(&mut node, loaded, entry, case)?;
+            (&mut node, result)
         };
-        node.launch(GPU, 0, module, entry, config, &arguments)?;
-        node.run().map_err(|fault| format!("{}: {fault}", case.name))?;
         let mut parameters = Vec::new();
         for (parameter, &address) in case.parameters.iter().zip(&addresses) {
             parameters.push(match parameter {
                 Parameter::Input(bytes) => json!({ "initial": data.put(bytes) }),
                 Parameter::Output(bytes) => {
-                    let mut after = vec![0; bytes.len()];
-                    node.read(GPU, address, &mut after)?;
+                    let mut after = bytes.clone();
+                    if !refused {
+                        node.read(GPU, address, &mut after)?;
+                    }
                     json!({ "initial": data.put(bytes), "expected": data.put(&after) })
                 }
                 Parameter::Map { buffer, description } => json!({ "map": map_manifest(*buffer, description) }),
             });
-            if address != 0 {
+            if address != 0 && !alone {
                 node.free(GPU, address)?;
             }
         }
@@ -210,6 +241,11 @@ pub fn write(directory: &Path) -> Result<(), Box<dyn Error>> {
         });
         match &case.class {
             Class::Exact => item["class"] = "exact".into(),
+            Class::Illegal => item["class"] = "illegal".into(),
+            Class::Open => {
+                item["class"] = "open".into();
+                item["refused"] = refused.into();
+            }
             Class::Inexact { exact, bound } => {
                 item["class"] = "inexact".into();
                 item["exact"] = data.put_numbers(exact);

@@ -4,7 +4,7 @@
 //! A row of A chooses the distance in powers of two between a large product and a small one, a column of B what is added.
 //! The small product is `q` units; the result, less what is large in it, is read in units.
 
-use super::element::{Accumulator, Element, Matrix};
+use super::element::{Accumulator, Element, Matrix, Values};
 use super::fragments::places_of_d;
 use super::{Case, Class, mma, wgmma};
 
@@ -146,6 +146,20 @@ pub fn all() -> Vec<Case> {
                 let Probe { a, b, c, key } = probe(element, accumulator, form.k(), places, far, group.clone());
                 cases.push(form.case(format!("{group} {places:?}"), &a, &b, &c, Class::Probe(key)));
             }
+        }
+    }
+    cases
+}
+
+/// What is not known of sums: results and operands below the normal numbers, and sums beyond the largest.
+pub fn limits() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for values in [Values::Tiny, Values::Huge] {
+        for element in [Element::Bf16, Element::Tf32] {
+            let k = 16 / element.bytes() * 2;
+            let accumulator = Accumulator::F32;
+            cases.push(mma::Form { k, accumulator, a: element, b: element, saturate: false }.random(values));
+            cases.push(wgmma::Form { steps: 1, ..wgmma::Form::new(64, accumulator, element) }.random(values));
         }
     }
     cases

@@ -262,7 +262,7 @@ fence.proxy.async.shared::cta; bar.sync 0; wgmma.fence.sync.aligned;\n";
         }
     }
 
-    fn random(&self, values: Values) -> Case {
+    pub fn random(&self, values: Values) -> Case {
         let mut random = Random::new(self.n as u64 + 1000 * self.a as u64 + 10000 * values as u64);
         let depth = self.steps * self.k();
         let a = Matrix::draw(self.a, values, ROWS, depth, &mut random);
@@ -270,11 +270,12 @@ fence.proxy.async.shared::cta; bar.sync 0; wgmma.fence.sync.aligned;\n";
         let places = || places_of_d(THREADS, self.n);
         let c: Vec<u32> = places().map(|_| self.accumulator.draw(values, &mut random)).collect();
         let class = match values {
-            Values::Narrow | Values::Wide => {
+            Values::Narrow | Values::Wide | Values::Deep => {
                 let zero = vec![0; c.len()];
                 let sign = f64::from(self.signs.0 * self.signs.1);
                 inexact((&a, &b), sign, self.accumulator, if self.overwrite { &zero } else { &c }, places())
             }
+            Values::Tiny | Values::Huge => Class::Open,
             _ => Class::Exact,
         };
         self.case(format!("{} {values:?}", self.name()), &a, &b, &c, class)
@@ -341,10 +342,19 @@ pub fn all() -> Vec<Case> {
         exact(Form { b, ..Form::new(64, Accumulator::S32, a) });
         exact(Form { b, saturate: true, ..Form::new(32, Accumulator::S32, a) });
     }
+    for (a, b, accumulator) in [
+        (Element::E4m3, Element::E5m2, Accumulator::F32),
+        (Element::E5m2, Element::E4m3, Accumulator::F32),
+        (Element::E5m2, Element::E5m2, Accumulator::F16),
+    ] {
+        for values in [Values::Wide, Values::Deep] {
+            cases.push(Form { b, steps: 1, ..Form::new(64, accumulator, a) }.random(values));
+        }
+    }
     for (element, accumulator) in FLOATING {
         for steps in [1, 4] {
             let form = Form { steps, ..Form::new(64, accumulator, element) };
-            for values in [Values::Narrow, Values::Wide] {
+            for values in [Values::Narrow, Values::Wide, Values::Deep] {
                 cases.push(form.random(values));
                 cases.push(Form { a_layout: None, ..form }.random(values));
             }
