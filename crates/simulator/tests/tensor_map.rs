@@ -232,6 +232,7 @@ fn fills_with_zero_or_nan() {
     description.nan_fill = true;
     let fill = decode(&description).fill();
     assert!(fill.chunks_exact(2).all(|b| half::bf16::from_le_bytes([b[0], b[1]]).is_nan()));
+    assert!(fill.chunks_exact(2).all(|b| b == [0xf7, 0x7f]));
     description.element = Element::F32;
     description.box_dimensions[0] = 32;
     let fill = decode(&description).fill();
