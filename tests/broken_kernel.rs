@@ -326,45 +326,52 @@ fn excuse(kernel: &KernelSpec, name: &str) -> Option<&'static str> {
 
 const SLOT_FENCE: &str = "stores not ordered behind the wait for the slot";
 
-/// The kernels that are broken: one of each kind.
-const TARGETS: [&str; 4] =
-    ["gemm_bf16_128x128", "gemm_bf16_pair_128x256", "gemm_bf16_swapped_64x128", "gemm_mxfp8_pair_128x256"];
-
 fn spec(name: &str) -> &'static KernelSpec {
     KERNELS.iter().find(|kernel| kernel.name == name).expect("a kernel of the table")
 }
 
-#[test]
-fn the_kernels_as_they_are_pass() {
-    for name in TARGETS {
-        let calls = calls(spec(name));
-        let unchanged: Patch = Arc::new(str::to_owned);
-        for seed in 0..SEEDS {
-            run(name, &calls, seed, &unchanged).unwrap_or_else(|noticed| panic!("{name}, seed {seed}: {noticed}"));
-        }
+fn the_kernel_as_it_is_passes(name: &'static str) {
+    let calls = calls(spec(name));
+    let unchanged: Patch = Arc::new(str::to_owned);
+    for seed in 0..SEEDS {
+        run(name, &calls, seed, &unchanged).unwrap_or_else(|noticed| panic!("{name}, seed {seed}: {noticed}"));
     }
 }
 
-#[test]
-fn every_break_is_noticed() {
+fn every_break_is_noticed(name: &'static str) {
     let mut unnoticed = vec![];
-    for name in TARGETS {
-        let kernel = spec(name);
-        let calls = calls(kernel);
-        for one in breaks(kernel) {
-            if let Some(why) = excuse(kernel, &one.name) {
-                println!("{name}: {}: excused, {why}", one.name);
-                continue;
-            }
-            let patch = patch(kernel.name, one.edit);
-            let noticed = (0..SEEDS).find_map(|seed| Some((seed, run(name, &calls, seed, &patch).err()?)));
-            match noticed {
-                Some((seed, what)) => {
-                    println!("{name}: {} (seed {seed}): {}", one.name, what.lines().next().unwrap_or(""));
-                }
-                None => unnoticed.push(format!("{name}: {}", one.name)),
-            }
+    let kernel = spec(name);
+    let calls = calls(kernel);
+    for one in breaks(kernel) {
+        if let Some(why) = excuse(kernel, &one.name) {
+            println!("{name}: {}: excused, {why}", one.name);
+            continue;
+        }
+        let patch = patch(kernel.name, one.edit);
+        let noticed = (0..SEEDS).find_map(|seed| Some((seed, run(name, &calls, seed, &patch).err()?)));
+        match noticed {
+            Some((seed, what)) => println!("{name}: {} (seed {seed}): {}", one.name, what.lines().next().unwrap_or("")),
+            None => unnoticed.push(one.name),
         }
     }
-    assert!(unnoticed.is_empty(), "not noticed in {SEEDS} seeds: {unnoticed:#?}");
+    assert!(unnoticed.is_empty(), "{name}: not noticed in {SEEDS} seeds: {unnoticed:#?}");
 }
+
+/// One kernel of each kind.
+macro_rules! broken_kernels {
+    ($($name:ident)*) => {$(
+        mod $name {
+            #[test]
+            fn passes_as_it_is() {
+                super::the_kernel_as_it_is_passes(stringify!($name));
+            }
+
+            #[test]
+            fn every_break_is_noticed() {
+                super::every_break_is_noticed(stringify!($name));
+            }
+        }
+    )*};
+}
+
+broken_kernels! { gemm_bf16_128x128 gemm_bf16_pair_128x256 gemm_bf16_swapped_64x128 gemm_mxfp8_pair_128x256 }

@@ -83,9 +83,9 @@ fn collective_instructions_occur_as_often_as_in_the_source() {
             ("cp.async.bulk.wait_group 0", 1),
             ("fence.proxy.async.shared::cta", drains),
             ("fence.proxy.async.global", 1),
-            // A free stage, a full one (twice), an accumulator of either kind; in a pair the loops at the end, unrolled,
-            // and the peer.
-            ("mbarrier.try_wait", 5 + pair * (kernel.shared.stages as usize + kernel.shared.accumulators as usize + 1)),
+            // A free stage, a full one (twice), an accumulator of either kind; in a pair the loop at the end, unrolled, and
+            // the peer.
+            ("mbarrier.try_wait", 5 + pair * (kernel.shared.stages as usize + 1)),
             ("mbarrier.arrive", 1 + releases + pair), // the stage's bytes; the epilogue; the peer
             ("fence.mbarrier_init", 1),
         ]);

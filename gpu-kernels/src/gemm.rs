@@ -167,8 +167,8 @@ pub unsafe fn run<V: Variant>(operands: &Operands, arguments: &GemmArguments) {
     }
 }
 
-/// Waits until the pair's other CTA has drained its accumulators as well, and so has seen every commit: tensor memory is
-/// freed by both, and neither may end while the other can still arrive on its barriers.
+/// Waits until the pair's other CTA has drained its accumulators as well. Tensor memory is freed by both; and the other
+/// CTA's arrivals on the barriers of this one, which come before its arrival here, have then landed.
 ///
 /// # Safety
 /// All lanes of the MMA warp call it, once, in both CTAs.

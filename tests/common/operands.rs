@@ -98,7 +98,9 @@ impl Mxfp8Problem {
     pub fn new(problem: &Problem) -> Self {
         let Problem { m, n, k_per_rank, ranks, .. } = *problem;
         let parts = |matrix: &[bf16], rows| {
-            let part = |rank| shard(matrix, problem.k(), k_per_rank, rank, k_per_rank);
+            let mut matrix = matrix.to_vec();
+            spread(&mut matrix, problem.k());
+            let part = |rank| shard(&matrix, problem.k(), k_per_rank, rank, k_per_rank);
             (0..ranks).map(|rank| quantize(&part(rank), rows, k_per_rank, k_per_rank).unwrap()).collect()
         };
         Self { m, n, k_per_rank, ranks, x: parts(&problem.x, m), weight: parts(&problem.weight, n) }
@@ -111,6 +113,17 @@ impl Mxfp8Problem {
 
     pub fn reference(&self) -> Reference {
         Reference::row_parallel_mxfp8(&whole(&self.x), &whole(&self.weight), self.ranks).unwrap()
+    }
+}
+
+/// Multiplies blocks of 32 elements along K by powers of two that differ from row to row and from block to block, so that
+/// no scale can stand for another.
+fn spread(matrix: &mut [bf16], k: usize) {
+    for (row, elements) in matrix.chunks_exact_mut(k).enumerate() {
+        for (block, elements) in elements.chunks_exact_mut(32).enumerate() {
+            let factor = 2f32.powi(((row * 5 + block * 3) % 7) as i32 - 3);
+            elements.iter_mut().for_each(|element| *element = bf16::from_f32(element.to_f32() * factor));
+        }
     }
 }
 

@@ -206,16 +206,6 @@ pub unsafe fn multiply<V: Variant>(launch: &Launch, tensor_memory: u32) {
         accumulators.advance(&mut accumulator);
         place ^= 1;
     }
-    if V::PAIR {
-        // The odd CTA's arrivals must have come before this CTA may end.
-        let mut left = map.accumulators;
-        while left != 0 {
-            // SAFETY: the barrier is initialised.
-            unsafe { wait_for_accumulator::<V>(accumulators.empty(accumulator), accumulator.empty_parity()) };
-            accumulators.advance(&mut accumulator);
-            left -= 1;
-        }
-    }
 }
 
 #[inline(always)]
