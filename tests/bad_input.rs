@@ -155,12 +155,12 @@ fn an_output_of_another_shape() {
 fn element_types_other_than_bf16() {
     assert_eq!(
         refusals(&[
-            Call { weight: VALID.weight.with_element_type(ElementType::F8E4M3), ..VALID },
+            Call { weight: VALID.weight.with_element_type(ElementType::F16), ..VALID },
             Call { x: VALID.x.with_element_type(ElementType::F16), ..VALID },
             Call { y: VALID.y.with_element_type(ElementType::F32), ..VALID },
         ]),
         [
-            "the weight is F8_E4M3; BF16 is wanted: convert it, or use the unfused path",
+            "the weight is F16; BF16 or F8_E4M3 is wanted: convert it, or use the unfused path",
             "the input x is F16; BF16 is wanted: convert it, or use the unfused path",
             "the output is F32; BF16 is wanted: convert it, or use the unfused path",
         ]
