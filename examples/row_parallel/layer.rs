@@ -8,9 +8,6 @@ use half::bf16;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use thiserror::Error;
 
-/// K of a rank is cut into pipeline stages of this many elements.
-const STAGE: usize = 64;
-
 /// A layer's operands: X `[m, k]`, W `[n, k]`, and Y `[m, n]` from elsewhere if the file has it.
 pub struct Layer {
     pub name: String,
@@ -36,10 +33,10 @@ pub enum LayerError {
     #[error("tensor {tensor} has shape {given:?}; {wanted} is wanted")]
     Shape { tensor: String, given: Vec<usize>, wanted: String },
     #[error(
-        "layer {layer} has K = {k}, which {ranks} ranks cannot share; a multiple of {STAGE} on each rank is wanted, so \
+        "layer {layer} has K = {k}, which {ranks} ranks cannot share; a multiple of {stage} on each rank is wanted, so \
          choose among {choices:?} ranks"
     )]
-    Ranks { layer: String, k: usize, ranks: u32, choices: Vec<u32> },
+    Ranks { layer: String, k: usize, stage: usize, ranks: u32, choices: Vec<u32> },
 }
 
 impl Layer {
@@ -80,14 +77,14 @@ impl Layer {
         Ok(layer)
     }
 
-    /// The part of K that each rank gets.
-    pub fn k_per_rank(&self, ranks: u32) -> Result<usize, LayerError> {
-        let fits = |&ranks: &u32| self.k > 0 && self.k.is_multiple_of(ranks as usize * STAGE);
+    /// The part of K that each rank gets, a multiple of `stage`.
+    pub fn k_per_rank(&self, ranks: u32, stage: usize) -> Result<usize, LayerError> {
+        let fits = |&ranks: &u32| self.k > 0 && self.k.is_multiple_of(ranks as usize * stage);
         let choices: Vec<u32> = (plan::MIN_RANKS..=plan::MAX_RANKS).filter(fits).collect();
         if choices.contains(&ranks) {
             return Ok(self.k / ranks as usize);
         }
-        Err(LayerError::Ranks { layer: self.name.clone(), k: self.k, ranks, choices })
+        Err(LayerError::Ranks { layer: self.name.clone(), k: self.k, stage, ranks, choices })
     }
 }
 
@@ -158,9 +155,9 @@ mod tests {
     fn a_layer_is_read_with_its_extents() {
         let layer = Layer::parse(Path::new(""), &file(X, WEIGHT), "l").unwrap();
         assert_eq!((layer.m, layer.n, layer.k), (3, 128, 128));
-        assert_eq!(layer.k_per_rank(2).unwrap(), 64);
+        assert_eq!(layer.k_per_rank(2, 64).unwrap(), 64);
         assert_eq!(
-            layer.k_per_rank(3).unwrap_err().to_string(),
+            layer.k_per_rank(3, 64).unwrap_err().to_string(),
             "layer l has K = 128, which 3 ranks cannot share; a multiple of 64 on each rank is wanted, so choose among \
              [2] ranks"
         );

@@ -22,6 +22,7 @@ use clap::{Parser, ValueEnum};
 use gemm_rs_ar::Mode;
 use gemm_rs_ar::reference::Reference;
 use indicatif::{ProgressBar, ProgressStyle};
+use plan::kernels::OperandType;
 use thiserror::Error;
 
 use layer::{Layer, LayerError};
@@ -30,9 +31,12 @@ use run::Case;
 /// Row-parallel layers over simulated ranks, checked element by element.
 #[derive(Parser)]
 struct Options {
-    /// Rank counts, comma-separated.
-    #[arg(long, value_delimiter = ',', default_values_t = [2, 4, 8])]
+    /// Rank counts, comma-separated; 2, 4 and 8 as far as they cut K into whole pipeline stages, if none are given.
+    #[arg(long, value_delimiter = ',')]
     ranks: Vec<u32>,
+    /// Operand type. With mxfp8 the weight is quantised on the host and x on the device, by the library's kernel.
+    #[arg(long, value_enum, default_value_t = Operands::Bf16)]
+    dtype: Operands,
     /// Which collective.
     #[arg(long, value_enum, default_value_t = ModeChoice::Both)]
     mode: ModeChoice,
@@ -58,6 +62,27 @@ enum TimelineError {
     #[error("{path}: {source}")]
     File { path: String, source: std::io::Error },
 }
+
+/// The operand types as they are written on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Operands {
+    Bf16,
+    Mxfp8,
+}
+
+impl Operands {
+    /// K of each rank is a multiple of this.
+    fn stage(self) -> usize {
+        let operands = match self {
+            Self::Bf16 => OperandType::Bf16,
+            Self::Mxfp8 => OperandType::Mxfp8,
+        };
+        operands.stage_k() as usize
+    }
+}
+
+/// Rank counts that are run if none are named.
+const DEFAULT_RANKS: [u32; 3] = [2, 4, 8];
 
 #[derive(Clone, Copy, ValueEnum)]
 enum ModeChoice {
@@ -131,8 +156,11 @@ fn read_jobs(options: &Options) -> Result<Vec<Job>, LayerError> {
     let mut jobs = vec![];
     for name in names {
         let layer = Arc::new(Layer::read(&path, name)?);
-        for &ranks in &options.ranks {
-            let k_per_rank = layer.k_per_rank(ranks)?;
+        let stage = options.dtype.stage();
+        let fitting = DEFAULT_RANKS.into_iter().filter(|&ranks| layer.k_per_rank(ranks, stage).is_ok());
+        let ranks = if options.ranks.is_empty() { fitting.collect() } else { options.ranks.clone() };
+        for ranks in ranks {
+            let k_per_rank = layer.k_per_rank(ranks, stage)?;
             jobs.push(Job { layer: Arc::clone(&layer), ranks, k_per_rank });
         }
     }
@@ -143,17 +171,18 @@ fn read_jobs(options: &Options) -> Result<Vec<Job>, LayerError> {
 fn run_job(job: &Job, options: &Options, progress: &ProgressBar) -> Result<u32, Box<dyn Error>> {
     let layer = &*job.layer;
     let shape = [layer.m, layer.n, layer.k];
-    let reference = Reference::row_parallel(&layer.x, &layer.weight, shape, job.ranks as usize)?;
+    let exact = Reference::row_parallel(&layer.x, &layer.weight, shape, job.ranks as usize)?;
     let mut wrong = 0;
-    if let Some(text) = disagreement(layer, &reference) {
+    if let Some(text) = disagreement(layer, &exact) {
         progress.suspend(|| println!("  WRONG: {text}"));
         wrong += 1;
     }
     for &mode in options.mode.modes() {
         let records = options.timeline.is_some();
-        let case = Case { mode, ranks: job.ranks, k_per_rank: job.k_per_rank, seed: options.seed, records };
+        let (dtype, seed) = (options.dtype, options.seed);
+        let case = Case { mode, ranks: job.ranks, k_per_rank: job.k_per_rank, dtype, seed, records };
         progress.set_message(format!("{} {} on {} ranks", layer.name, table::mode_name(mode), job.ranks));
-        let outcome = run::run(layer, &reference, case)?;
+        let outcome = run::run(layer, &exact, case)?;
         wrong += u32::from(!outcome.comparison.is_within_bound());
         progress.suspend(|| table::print_line(layer, case, &outcome));
         if let Some(path) = &options.timeline {

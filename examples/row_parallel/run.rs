@@ -1,16 +1,18 @@
 //! One layer, over a number of simulated ranks, by one collective.
 
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gemm_rs_ar::driver::simulated::{NodeConfig, SimulatedNode, Timeline};
 use gemm_rs_ar::driver::{Device, DeviceBuffer, Stream};
-use gemm_rs_ar::reference::{Comparison, Reference};
+use gemm_rs_ar::mxfp8::{DeviceActivations, DeviceWeight, QuantizedMatrix, quantize};
+use gemm_rs_ar::reference::{Comparison, ErrorReport, Reference};
 use gemm_rs_ar::symmetric::Rendezvous;
 use gemm_rs_ar::{DeviceMatrix, GemmRsAr, GemmRsArConfig, GemmRsArError, Input, Mode, Output, Projection};
 use half::bf16;
-use thiserror::Error;
 
+use crate::Operands;
 use crate::layer::{Layer, shard};
 
 /// Bytes of a BF16 element.
@@ -22,6 +24,7 @@ pub struct Case {
     pub mode: Mode,
     pub ranks: u32,
     pub k_per_rank: usize,
+    pub dtype: Operands,
     pub seed: u64,
     /// Whether what happens is recorded for a timeline.
     pub records: bool,
@@ -31,6 +34,10 @@ pub struct Case {
 pub struct Outcome {
     /// Every element of every rank's result, padding rows included.
     pub comparison: Comparison,
+    /// With MXFP8, where the error against the exact product comes from.
+    pub report: Option<ErrorReport>,
+    /// The kernel that was chosen.
+    pub kernel: &'static str,
     /// Warp instructions, over all ranks.
     pub instructions: u64,
     /// Bytes that the ranks received over NVLink.
@@ -42,7 +49,7 @@ pub struct Outcome {
 }
 
 /// Why nothing came of it.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("rank {rank} of {ranks}: {source}")]
 pub struct RankError {
     rank: u32,
@@ -50,8 +57,34 @@ pub struct RankError {
     source: GemmRsArError,
 }
 
-/// Shards the layer, runs every rank on its own thread, and compares every element.
-pub fn run(layer: &Layer, reference: &Reference, case: Case) -> Result<Outcome, RankError> {
+/// A layer's operands as quantisation leaves them, rank by rank.
+struct Quantized {
+    weight: Vec<QuantizedMatrix>,
+    reference: Reference,
+}
+
+impl Quantized {
+    fn new(layer: &Layer, case: Case) -> Result<Self, Box<dyn Error>> {
+        // Blocks of 32 along K do not straddle ranks, so quantising before or after the cut is the same.
+        let x = quantize(&layer.x, layer.m, layer.k, layer.k)?;
+        let weight = quantize(&layer.weight, layer.n, layer.k, layer.k)?;
+        let reference = Reference::row_parallel_mxfp8(&x, &weight, case.ranks as usize)?;
+        let part = |rank: usize| {
+            let columns = &layer.weight[rank * case.k_per_rank..];
+            quantize(&columns[..(layer.n - 1) * layer.k + case.k_per_rank], layer.n, case.k_per_rank, layer.k)
+        };
+        Ok(Self { weight: (0..case.ranks as usize).map(part).collect::<Result<_, _>>()?, reference })
+    }
+}
+
+/// Shards the layer, runs every rank on its own thread, and compares every element. `exact` is the product of the BF16
+/// operands.
+pub fn run(layer: &Layer, exact: &Reference, case: Case) -> Result<Outcome, Box<dyn Error>> {
+    let quantized = match case.dtype {
+        Operands::Bf16 => None,
+        Operands::Mxfp8 => Some(Quantized::new(layer, case)?),
+    };
+    let reference = quantized.as_ref().map_or(exact, |quantized| &quantized.reference);
     let node = SimulatedNode::new(NodeConfig { gpus: case.ranks, seed: case.seed, ..NodeConfig::default() });
     let timeline = Arc::new(Mutex::new(Timeline::default()));
     if case.records {
@@ -59,55 +92,83 @@ pub fn run(layer: &Layer, reference: &Reference, case: Case) -> Result<Outcome, 
         node.observe(move |event| timeline.lock().unwrap_or_else(PoisonError::into_inner).event(event));
     }
     let start = Instant::now();
-    let results = node.run_ranks(|device, rendezvous| rank_result(layer, case, device, &rendezvous));
+    let results =
+        node.run_ranks(|device, rendezvous| rank_result(layer, quantized.as_ref(), case, device, &rendezvous));
     let elapsed = start.elapsed();
 
     let mut comparison = Comparison::default();
     let shard_rows = layer.m.div_ceil(case.ranks as usize);
+    let (mut report, mut kernel) = (None, "");
     for (result, rank) in results.into_iter().zip(0..) {
-        let rows = result.map_err(|source| RankError { rank, ranks: case.ranks, source })?;
+        let (rows, chosen) = result.map_err(|source| RankError { rank, ranks: case.ranks, source })?;
         let first_row = match case.mode {
             Mode::ReduceScatter => rank as usize * shard_rows,
             Mode::AllReduce => 0,
         };
         comparison = comparison.merge(reference.compare(first_row, &rows));
+        if rank == 0 {
+            kernel = chosen;
+            if quantized.is_some() {
+                report = Some(ErrorReport::new(exact, reference, first_row, &rows)?);
+            }
+        }
     }
     let counters = (0..case.ranks).map(|rank| node.counters(rank));
     let (instructions, nvlink_bytes) = counters.fold((0, 0), |(instructions, bytes), counters| {
         (instructions + counters.warp_instructions, bytes + counters.nvlink_bytes_in)
     });
     let timeline = std::mem::take(&mut *timeline.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(Outcome { comparison, instructions, nvlink_bytes, elapsed, timeline })
+    Ok(Outcome { comparison, report, kernel, instructions, nvlink_bytes, elapsed, timeline })
 }
 
 /// What a rank of an application does, from its own device to its own rows.
 fn rank_result(
     layer: &Layer,
+    quantized: Option<&Quantized>,
     case: Case,
     device: Arc<dyn Device>,
     rendezvous: &dyn Rendezvous,
-) -> Result<Vec<bf16>, GemmRsArError> {
+) -> Result<(Vec<bf16>, &'static str), GemmRsArError> {
     let (m, n, k) = (layer.m as u64, layer.n as u64, case.k_per_rank as u64);
     let rank = rendezvous.rank() as usize;
     let gemm = GemmRsAr::new(Arc::clone(&device), rendezvous, GemmRsArConfig::new(m, n))?;
 
     let upload = |matrix| DeviceBuffer::from_bytes(Arc::clone(&device), &shard(matrix, layer.k, k as usize, rank));
-    let (x, weight) = (upload(&layer.x)?, upload(&layer.weight)?);
+    let x = upload(&layer.x)?;
     let rows = match case.mode {
         Mode::ReduceScatter => m.div_ceil(case.ranks.into()),
         Mode::AllReduce => m,
     };
     let y = DeviceBuffer::new(Arc::clone(&device), rows * n * BF16_BYTES)?;
-
-    let projection = Projection::new(DeviceMatrix::bf16(weight.address(), n, k));
-    let input = Input::new(DeviceMatrix::bf16(x.address(), m, k));
     let output = Output { y: DeviceMatrix::bf16(y.address(), rows, n) };
-    // SAFETY: the buffers have the sizes that the descriptions say and live until the stream is synchronised; every
-    // rank makes this one call.
-    unsafe { gemm.apply(case.mode, &projection, &input, &output, Stream::DEFAULT)? };
-    device.synchronize(Stream::DEFAULT)?;
+    let activations = DeviceMatrix::bf16(x.address(), m, k);
+
+    let chosen = match quantized {
+        None => {
+            let weight = upload(&layer.weight)?;
+            let projection = Projection::new(DeviceMatrix::bf16(weight.address(), n, k));
+            let input = Input::new(activations);
+            let chosen = gemm.choice(case.mode, &projection, &input, &output)?;
+            // SAFETY: the buffers have the sizes that the descriptions say and live until the stream is synchronised;
+            // every rank makes this one call.
+            unsafe { gemm.apply(case.mode, &projection, &input, &output, Stream::DEFAULT)? };
+            device.synchronize(Stream::DEFAULT)?;
+            chosen
+        }
+        Some(quantized) => {
+            let weight = DeviceWeight::new(&device, &quantized.weight[rank])?;
+            let room = DeviceActivations::new(&device, layer.m, case.k_per_rank)?;
+            // SAFETY: as above; the room lives as long.
+            let input = unsafe { gemm.quantize(&activations, &room, Stream::DEFAULT)? };
+            let chosen = gemm.choice(case.mode, &weight.projection(), &input, &output)?;
+            // SAFETY: as above; the weight lives as long.
+            unsafe { gemm.apply(case.mode, &weight.projection(), &input, &output, Stream::DEFAULT)? };
+            device.synchronize(Stream::DEFAULT)?;
+            chosen
+        }
+    };
     // SAFETY: the stream is synchronised.
-    Ok(elements(unsafe { y.to_bytes() }?))
+    Ok((elements(unsafe { y.to_bytes() }?), chosen.kernel.name))
 }
 
 fn elements(bytes: Vec<u8>) -> Vec<bf16> {
