@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::driver::DriverError;
+use crate::mxfp8::Mxfp8Error;
 use crate::symmetric::SymmetricError;
 use crate::unsupported::Unsupported;
 
@@ -48,6 +49,14 @@ pub enum ConfigError {
         given: u64,
         /// The multiple.
         wanted: u64,
+    },
+    /// The configuration names a kernel that is not in the table.
+    #[error("there is no kernel {given}; one of {known} is wanted, or none to have one chosen for each call")]
+    UnknownKernel {
+        /// The name.
+        given: String,
+        /// The names that there are.
+        known: String,
     },
     /// The capacity is beyond the kernels' 32-bit index arithmetic.
     #[error(
@@ -125,6 +134,9 @@ pub enum GemmRsArError {
     /// The call cannot run; nothing was enqueued.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
+    /// An MXFP8 operand does not fit its shape.
+    #[error(transparent)]
+    Mxfp8(#[from] Mxfp8Error),
     /// The workspace could not be set up.
     #[error(transparent)]
     Symmetric(#[from] SymmetricError),

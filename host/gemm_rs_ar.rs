@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use plan::arguments::{GemmArguments, Mode};
-use plan::schedule::TileGrid;
+use plan::choice::{Choice, Machine, Problem};
+use plan::kernels::{KERNELS, KernelSpec};
+use plan::quantize::{self, QuantizeArguments};
 
-use crate::checks::{BF16_BYTES, CheckedCall, check_call, check_projection};
-use crate::driver::{
-    Device, DeviceProperties, Kernel, LaunchConfig, RowCopy, Stream, TensorMap, TensorMapDescription, TensorMapElement,
-    TensorMapSwizzle,
-};
-use crate::error::{DeviceUnsupported, GemmRsArError};
-use crate::kernels::{BF16_KERNEL, SM100_FAMILY, SM100_PTX};
+use crate::checks::{BF16_BYTES, CheckedCall, check_call, check_placement, check_projection};
+use crate::driver::{Device, DeviceProperties, LaunchConfig, RowCopy, Stream};
+use crate::error::{ConfigError, DeviceUnsupported, GemmRsArError};
+use crate::kernels::{self, LoadedKernels, SM100_FAMILY};
+use crate::mxfp8::{DeviceActivations, check_room};
+use crate::operand_maps::OperandMaps;
 use crate::policy::Policy;
 use crate::projection::{DeviceMatrix, Input, Output, Projection};
-use crate::symmetric::{Rendezvous, Step, SymmetricError, agree, agree_on_parameters};
+use crate::symmetric::{Rendezvous, Step, SymmetricError, agree, agree_on_parameters, least};
 use crate::unsupported::Unsupported;
 use crate::workspace::{Capacity, Workspace, check_group};
 
@@ -27,12 +28,15 @@ pub struct GemmRsArConfig {
     pub max_n: u64,
     /// When [`GemmRsAr::should_run`] says yes.
     pub policy: Policy,
+    /// The kernel to use for every call, by its name in [`plan::kernels::KERNELS`]; none to have one chosen by the cost
+    /// model. For tests and measurements.
+    pub kernel: Option<&'static str>,
 }
 
 impl GemmRsArConfig {
     /// Capacity for `[max_m, max_n]` results and the default policy.
     pub fn new(max_m: u64, max_n: u64) -> Self {
-        Self { max_m, max_n, policy: Policy::default() }
+        Self { max_m, max_n, policy: Policy::default(), kernel: None }
     }
 }
 
@@ -41,9 +45,10 @@ impl GemmRsArConfig {
 /// `Y = X · Wᵀ`, where this rank holds K_local columns of X `[M, K_local]` and of W `[N, K_local]`. Reduce-scatter
 /// gives rank `r` the rows `[r * L, (r + 1) * L)` of the sum over ranks, `L = ceil(M / ranks)`, with rows past M set to
 /// zero; all-reduce gives every rank all M rows. Any M from 1, any rank count from 2 to 16, any N that is a multiple of
-/// 128 and any K_local that is a multiple of 64 will do, and calls may change mode and shape from one to the next.
+/// 128 and any K_local that is a multiple of 64 (BF16) or 128 (MXFP8) will do, and calls may change mode, shape and type
+/// from one to the next.
 ///
-/// Operands are BF16. Each rank's products are accumulated in FP32 and rounded to BF16 once; the ranks' partial sums
+/// Operands are BF16, or MXFP8: E4M3 with an E8M0 scale for every 32 elements along K. Each rank's products are accumulated in FP32 and rounded to BF16 once; the ranks' partial sums
 /// are added in FP32 and rounded to BF16 again. [`reference`](crate::reference) derives how far that may be from the
 /// exact result.
 ///
@@ -67,8 +72,8 @@ impl GemmRsArConfig {
 ///     };
 ///     let (x, weight) = (ones(m * k)?, ones(n * k)?);
 ///     let y = DeviceBuffer::new(Arc::clone(&device), m * n * 2)?;
-///     let projection = Projection { weight: DeviceMatrix::bf16(weight.address(), n, k) };
-///     let input = Input { x: DeviceMatrix::bf16(x.address(), m, k) };
+///     let projection = Projection::new(DeviceMatrix::bf16(weight.address(), n, k));
+///     let input = Input::new(DeviceMatrix::bf16(x.address(), m, k));
 ///     let output = Output { y: DeviceMatrix::bf16(y.address(), m, n) };
 ///     // SAFETY: the buffers have these sizes and outlive the call, which every rank makes.
 ///     unsafe { gemm.apply(Mode::AllReduce, &projection, &input, &output, Stream::DEFAULT)? };
@@ -83,7 +88,9 @@ impl GemmRsArConfig {
 /// ```
 pub struct GemmRsAr {
     device: Arc<dyn Device>,
-    kernel: Kernel,
+    kernels: LoadedKernels,
+    forced: Option<&'static KernelSpec>,
+    machine: Machine,
     workspace: Workspace,
     policy: Policy,
 }
@@ -103,17 +110,26 @@ impl GemmRsAr {
     ) -> Result<Self, GemmRsArError> {
         check_group(rendezvous.rank(), rendezvous.world_size())?;
         let capacity = Capacity::new(config.max_m, config.max_n)?;
+        let forced = config.kernel.map(named_kernel).transpose()?;
         agree_on_parameters(
             rendezvous,
-            &format!("max_m = {}, max_n = {}, min_rows = {}", config.max_m, config.max_n, config.policy.min_rows),
+            &format!(
+                "max_m = {}, max_n = {}, min_rows = {}, kernel = {}",
+                config.max_m,
+                config.max_n,
+                config.policy.min_rows,
+                config.kernel.unwrap_or("chosen for each call")
+            ),
         )?;
         let suitable = check_device(device.properties()).map_err(GemmRsArError::from);
         agree(rendezvous, Step::Configure, suitable)?;
-        let loaded = device.load_module(SM100_PTX).and_then(|module| device.kernel(module, BF16_KERNEL.name));
+        let sm_count = least(rendezvous, device.properties().sm_count)?;
+        let machine = Machine { sm_count, ..Machine::B200 };
+        let loaded = LoadedKernels::load(device.as_ref());
         let loaded = loaded.map_err(|source| SymmetricError::Failed { step: Step::LoadKernels, source });
-        let kernel = agree(rendezvous, Step::LoadKernels, loaded)?;
-        let workspace = Workspace::new(&device, rendezvous, capacity, BF16_KERNEL.tile)?;
-        Ok(Self { device, kernel, workspace, policy: config.policy })
+        let kernels = agree(rendezvous, Step::LoadKernels, loaded)?;
+        let workspace = Workspace::new(&device, rendezvous, capacity)?;
+        Ok(Self { device, kernels, forced, machine, workspace, policy: config.policy })
     }
 
     /// The workspace.
@@ -132,6 +148,24 @@ impl GemmRsAr {
         self.check(mode, projection, input, output).map(drop)
     }
 
+    /// The kernel that [`Self::apply`] would launch, and what the cost model expects of it: modelled times, to compare
+    /// kernels with each other.
+    ///
+    /// # Errors
+    /// As for [`Self::can_run`].
+    pub fn choice(
+        &self,
+        mode: Mode,
+        projection: &Projection,
+        input: &Input,
+        output: &Output,
+    ) -> Result<Choice, Unsupported> {
+        let (call, spec) = self.check(mode, projection, input, output)?;
+        let CheckedCall { m, n, k, operands, .. } = call;
+        let problem = Problem { m, n, k, operands, ranks: self.workspace.ranks(), mode };
+        plan::choice::estimate(spec, &problem, &self.machine).ok_or(Unsupported::NoKernel)
+    }
+
     /// Whether the policy sends a call of `m` rows here rather than to the unfused path. It says nothing about
     /// [`Self::can_run`], and [`Self::apply`] does not ask it.
     pub fn should_run(&self, m: u64) -> bool {
@@ -141,11 +175,52 @@ impl GemmRsAr {
     /// Whether the constant part of a layer rules out every call. If so, logs the reason once as a warning, under the
     /// layer's `name`; meant for the time when layers are set up.
     pub fn warn_incompatible_projection(&self, name: &str, projection: &Projection) -> bool {
-        let checked = check_projection(&BF16_KERNEL, self.workspace.capacity(), projection);
+        let checked = check_projection(self.workspace.capacity(), projection);
         if let Err(reason) = &checked {
             tracing::warn!(layer = name, %reason, "the projection will not be fused");
         }
         checked.is_err()
+    }
+
+    /// Enqueues the quantisation of BF16 activations to MXFP8, by the rules of [`mxfp8`](crate::mxfp8), and returns them as
+    /// the input of a call that follows on the stream.
+    ///
+    /// # Errors
+    /// [`GemmRsArError::Mxfp8`] or [`GemmRsArError::Unsupported`] if `x` is of another type, shape or alignment than the
+    /// room is made for: then nothing was enqueued. [`GemmRsArError::Driver`] if the driver refused the launch.
+    ///
+    /// # Safety
+    /// * `x` is mapped memory of this rank's device, of the size and stride that it says, and stays as it is until the
+    ///   stream has passed the call.
+    /// * `room` is of the same device, lives until the stream has passed every call that uses it, and no enqueued work
+    ///   still reads what an earlier call put there, unless the stream passes it first.
+    pub unsafe fn quantize(
+        &self,
+        x: &DeviceMatrix,
+        room: &DeviceActivations,
+        stream: Stream,
+    ) -> Result<Input, GemmRsArError> {
+        let (m, x_row_stride) = check_room(x, room)?;
+        check_placement("the input x", x)?;
+        let input = room.input(m);
+        let arguments = QuantizeArguments {
+            x: x.address,
+            values: input.x.address,
+            scales: input.scales.map_or(0, |scales| scales.address),
+            x_row_stride,
+            values_row_stride: room.k(),
+            m,
+            k: room.k(),
+        };
+        let config = LaunchConfig {
+            grid: [quantize::grid(m, room.k(), self.machine.usable_sms()), 1, 1],
+            cluster: [1; 3],
+            block: [quantize::THREADS, 1, 1],
+            dynamic_shared_bytes: 0,
+        };
+        // SAFETY: the room is large enough, as checked; the caller vouches for the rest.
+        unsafe { self.device.launch(self.kernels.quantize, config, stream, &[arguments.as_bytes()])? };
+        Ok(input)
     }
 
     /// Enqueues the projection on the caller's stream. It does not allocate device memory and does not wait.
@@ -172,15 +247,22 @@ impl GemmRsAr {
         output: &Output,
         stream: Stream,
     ) -> Result<(), GemmRsArError> {
-        let call = self.check(mode, projection, input, output)?;
-        let x = self.operand_map(&input.x, BF16_KERNEL.tile.m)?;
-        let w = self.operand_map(&projection.weight, BF16_KERNEL.tile.n)?;
+        let (call, spec) = self.check(mode, projection, input, output)?;
+        // Every entry of the table was loaded.
+        let Some(kernel) = self.kernels.get(spec) else { return Ok(()) };
         let slot = self.workspace.next_slot();
+        let maps =
+            OperandMaps::encode(self.device.as_ref(), spec, &call, projection, input, self.workspace.slot(slot))?;
         let arguments = self.arguments(mode, call, output, slot);
         // SAFETY: the parameters are those of the kernel table's entry. The workspace has room for the call, as
         // checked; the caller vouches for the matrices and for the order of calls.
         unsafe {
-            self.device.launch(self.kernel, self.geometry(call), stream, &[&x.0, &w.0, arguments.as_bytes()])?;
+            self.device.launch(
+                kernel,
+                self.geometry(spec, call),
+                stream,
+                maps.parameters(arguments.as_bytes()).as_slice(),
+            )?;
         }
         if mode == Mode::AllReduce {
             let row_bytes = u64::from(call.n) * BF16_BYTES;
@@ -206,21 +288,19 @@ impl GemmRsAr {
         projection: &Projection,
         input: &Input,
         output: &Output,
-    ) -> Result<CheckedCall, Unsupported> {
-        check_call(&BF16_KERNEL, self.workspace.capacity(), self.workspace.ranks(), mode, projection, input, output)
-    }
-
-    /// The tensor map of an operand, in boxes of one stage of one tile.
-    fn operand_map(&self, matrix: &DeviceMatrix, box_rows: u32) -> Result<TensorMap, GemmRsArError> {
-        let description = TensorMapDescription::row_major(
-            TensorMapElement::Bf16,
-            matrix.address,
-            [matrix.rows, matrix.columns],
-            matrix.row_stride * BF16_BYTES,
-            [box_rows, BF16_KERNEL.tile.k],
-            TensorMapSwizzle::B128,
-        );
-        Ok(self.device.encode_tensor_map(&description)?)
+    ) -> Result<(CheckedCall, &'static KernelSpec), Unsupported> {
+        let call = check_call(self.workspace.capacity(), self.workspace.ranks(), mode, projection, input, output)?;
+        let spec = match self.forced {
+            Some(spec) => {
+                kernels::check_forced(spec, &call, projection)?;
+                spec
+            }
+            None => {
+                let choice = kernels::choose(&call, projection, self.workspace.ranks(), mode, &self.machine);
+                choice.ok_or(Unsupported::NoKernel)?.kernel
+            }
+        };
+        Ok((call, spec))
     }
 
     fn arguments(&self, mode: Mode, call: CheckedCall, output: &Output, slot: u32) -> GemmArguments {
@@ -240,17 +320,26 @@ impl GemmRsAr {
         }
     }
 
-    /// One CTA per SM, or per tile if there are fewer. A rank that owns no rows still has tiles to compute for others.
-    fn geometry(&self, call: CheckedCall) -> LaunchConfig {
-        let tiles = TileGrid::new(call.m, call.n, BF16_KERNEL.tile).len();
-        let ctas = tiles.min(self.device.properties().sm_count);
+    /// One CTA per SM, or per tile if there are fewer, in whole clusters. A rank that owns no rows still has tiles to
+    /// compute for others.
+    fn geometry(&self, spec: &KernelSpec, call: CheckedCall) -> LaunchConfig {
+        let sms = self.machine.usable_sms() / spec.cluster * spec.cluster;
+        let ctas = spec.tiles(call.m, call.n).len().min(sms.max(spec.cluster));
         LaunchConfig {
             grid: [ctas, 1, 1],
-            cluster: [BF16_KERNEL.cluster, 1, 1],
-            block: [BF16_KERNEL.threads, 1, 1],
-            dynamic_shared_bytes: BF16_KERNEL.shared.dynamic_bytes(),
+            cluster: [spec.cluster, 1, 1],
+            block: [spec.threads, 1, 1],
+            dynamic_shared_bytes: spec.shared.dynamic_bytes(),
         }
     }
+}
+
+/// The kernel that a configuration names.
+fn named_kernel(name: &'static str) -> Result<&'static KernelSpec, ConfigError> {
+    kernels::by_name(name).ok_or_else(|| {
+        let known: Vec<_> = KERNELS.iter().map(|spec| spec.name).collect();
+        ConfigError::UnknownKernel { given: name.to_owned(), known: known.join(", ") }
+    })
 }
 
 /// Checks that a device can run the kernels at all.
@@ -262,7 +351,7 @@ fn check_device(properties: &DeviceProperties) -> Result<(), DeviceUnsupported> 
     if !properties.multicast_supported {
         return Err(DeviceUnsupported::NoMulticast { device, name: name() });
     }
-    let (given, wanted) = (properties.shared_memory_per_block_optin, BF16_KERNEL.shared.dynamic_bytes());
+    let (given, wanted) = (properties.shared_memory_per_block_optin, kernels::shared_bytes());
     if given < wanted {
         return Err(DeviceUnsupported::SharedMemory { device, given, wanted });
     }

@@ -5,6 +5,7 @@
 //! * [`projection`] describes operands and results by device pointers.
 //! * [`symmetric`] has the ranks meet and share memory.
 //! * [`driver`] is the seam to a device, with the simulator of a node behind it.
+//! * [`mxfp8`] quantises operands and lays out their scales.
 //! * [`mod@reference`] says what the exact result is and how far a correct one may be from it.
 //!
 //! The library never panics for what a caller can cause: every wrong input is a typed error that says what was given,
@@ -15,6 +16,8 @@ pub mod driver;
 mod error;
 mod gemm_rs_ar;
 mod kernels;
+pub mod mxfp8;
+mod operand_maps;
 mod policy;
 pub mod projection;
 pub mod reference;
@@ -27,6 +30,6 @@ pub use gemm_rs_ar::{GemmRsAr, GemmRsArConfig};
 pub use kernels::SM100_PTX;
 pub use plan::arguments::Mode;
 pub use policy::{DEFAULT_MIN_ROWS, Policy};
-pub use projection::{DeviceMatrix, ElementType, Input, Output, Projection};
+pub use projection::{DeviceMatrix, DeviceScales, ElementType, Input, Output, Projection, WeightScales};
 pub use unsupported::Unsupported;
 pub use workspace::{Capacity, Workspace};

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use plan::kernels::OperandType;
+
 use crate::driver::DevicePtr;
 use crate::projection::ElementType;
 
@@ -85,6 +87,71 @@ pub enum Unsupported {
         /// The type that runs.
         wanted: ElementType,
     },
+    /// The weight has a type that no kernel multiplies.
+    #[error("the weight is {given}; BF16 or F8_E4M3 is wanted: convert it, or use the unfused path")]
+    WeightType {
+        /// Its type.
+        given: ElementType,
+    },
+    /// The cost model finds no kernel, because the extents are beyond what tensor maps or ready words can say.
+    #[error("no kernel takes a call of this size: split it by rows")]
+    NoKernel,
+    /// The kernel that the configuration names does not take this call.
+    #[error(
+        "the kernel {name}, which the configuration names, {}; name another, or none to have one chosen", 
+        forced_problem(*operands, *max_rows)
+    )]
+    ForcedKernel {
+        /// The kernel.
+        name: &'static str,
+        /// Its operand type.
+        operands: OperandType,
+        /// Most rows that it takes, if the call has more.
+        max_rows: Option<u32>,
+    },
+    /// An MXFP8 matrix comes without scales.
+    #[error(
+        "{matrix} is F8_E4M3 without scales; one E8M0 scale for every 32 elements along K is wanted: pass them with the \
+         matrix, in the 128x4 layout"
+    )]
+    ScalesMissing {
+        /// Which matrix.
+        matrix: &'static str,
+    },
+    /// The forced kernel needs the weight's scales in another layout.
+    #[error(
+        "the kernel {name} wants the weight's scales in groups of 224 rows, and they are given in groups of 128 only: \
+         repack them with mxfp8::repack_scales_in_groups, or name another kernel"
+    )]
+    GroupedScalesMissing {
+        /// The kernel.
+        name: &'static str,
+    },
+    /// A BF16 matrix comes with scales.
+    #[error(
+        "{matrix} is BF16 and has scales; none are wanted: leave them out, or pass the F8_E4M3 matrix they belong to"
+    )]
+    ScalesUnexpected {
+        /// Which matrix.
+        matrix: &'static str,
+    },
+    /// Scales do not fill their layout.
+    #[error(
+        "{scales} have {given} bytes; {wanted} are wanted for {rows} rows and K = {k}: one byte for every 32 elements, \
+         with the rows padded to whole groups"
+    )]
+    ScaleBytes {
+        /// Which scales.
+        scales: &'static str,
+        /// Their size.
+        given: u64,
+        /// The layout's size.
+        wanted: u64,
+        /// Rows of the matrix.
+        rows: u64,
+        /// Columns of the matrix.
+        k: u64,
+    },
     /// An address is zero.
     #[error("{matrix} has a null address; an address of device memory is wanted: pass the allocation's address")]
     NullPointer {
@@ -152,4 +219,11 @@ pub enum Unsupported {
         /// The exclusive limit in elements.
         limit: u64,
     },
+}
+
+fn forced_problem(operands: OperandType, max_rows: Option<u32>) -> String {
+    match max_rows {
+        Some(rows) => format!("takes at most {rows} rows"),
+        None => format!("multiplies {operands:?} operands only"),
+    }
 }

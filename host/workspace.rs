@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use plan::control::control_bytes;
-use plan::schedule::{TileGrid, TileShape};
 use plan::{MAX_RANKS, MIN_RANKS, SLOTS};
 
 use crate::checks::{BF16_BYTES, COLUMN_MULTIPLE};
 use crate::driver::{Device, DevicePtr};
 use crate::error::ConfigError;
+use crate::kernels::max_tiles;
 use crate::symmetric::{Rendezvous, SymmetricError, SymmetricMemory};
 
 /// Slots and the control block start at multiples of this, so that no two share a line of any cache.
@@ -73,10 +73,9 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(capacity: Capacity, tile: TileShape) -> Self {
+    fn new(capacity: Capacity) -> Self {
         let elements = u64::from(capacity.max_m) * u64::from(capacity.max_n);
-        // No call within the capacity has more tiles than the largest one.
-        let tiles = TileGrid::new(capacity.max_m, capacity.max_n, tile).len();
+        let tiles = max_tiles(capacity.max_m, capacity.max_n);
         Self { slot_bytes: (elements * BF16_BYTES).next_multiple_of(REGION_ALIGN), control_bytes: control_bytes(tiles) }
     }
 
@@ -104,14 +103,13 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Creates the workspace. Collective, with the same `capacity` and `tile` on every rank.
+    /// Creates the workspace. Collective, with the same `capacity` on every rank.
     pub fn new(
         device: &Arc<dyn Device>,
         rendezvous: &dyn Rendezvous,
         capacity: Capacity,
-        tile: TileShape,
     ) -> Result<Self, SymmetricError> {
-        let layout = Layout::new(capacity, tile);
+        let layout = Layout::new(capacity);
         let control = layout.control()..layout.bytes();
         let memory = SymmetricMemory::allocate(device, rendezvous, layout.bytes(), control)?;
         let (rank, ranks) = (rendezvous.rank(), rendezvous.world_size());
@@ -167,13 +165,12 @@ impl Workspace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::kernels::BF16_128X128;
 
     #[test]
     fn regions_do_not_overlap_and_hold_the_largest_call() {
         for (m, n) in [(1, 128), (173, 384), (8192, 7168)] {
             let capacity = Capacity::new(m, n).unwrap();
-            let layout = Layout::new(capacity, BF16_128X128);
+            let layout = Layout::new(capacity);
             assert!(layout.slot_bytes >= m * n * 2);
             assert_eq!(layout.slot(1) % REGION_ALIGN, 0);
             assert_eq!(layout.control(), u64::from(SLOTS) * layout.slot_bytes);

@@ -38,8 +38,8 @@ fn refusals(calls: &[Call]) -> Vec<String> {
     let node = node(RANKS, 0);
     let results = on_each_rank(&node, CAPACITY, |rank| {
         let refuse = |call: &Call| {
-            let projection = Projection { weight: call.weight };
-            let (input, output) = (Input { x: call.x }, Output { y: call.y });
+            let projection = Projection::new(call.weight);
+            let (input, output) = (Input::new(call.x), Output { y: call.y });
             let reason = rank.gemm.can_run(call.mode, &projection, &input, &output).unwrap_err();
             // SAFETY: the call is refused before any address is used, which is what is tested.
             let error = unsafe { rank.gemm.apply(call.mode, &projection, &input, &output, Stream::DEFAULT) };
@@ -65,11 +65,11 @@ fn refusal(call: Call) -> String {
 fn the_call_that_the_others_vary_is_accepted() {
     let node = node(RANKS, 0);
     on_each_rank(&node, CAPACITY, |rank| {
-        let projection = Projection { weight: VALID.weight };
-        let accepted = rank.gemm.can_run(VALID.mode, &projection, &Input { x: VALID.x }, &Output { y: VALID.y });
+        let projection = Projection::new(VALID.weight);
+        let accepted = rank.gemm.can_run(VALID.mode, &projection, &Input::new(VALID.x), &Output { y: VALID.y });
         assert_eq!(accepted, Ok(()));
         let y = DeviceMatrix::bf16(0x30000, 100, 256);
-        assert_eq!(rank.gemm.can_run(Mode::AllReduce, &projection, &Input { x: VALID.x }, &Output { y }), Ok(()));
+        assert_eq!(rank.gemm.can_run(Mode::AllReduce, &projection, &Input::new(VALID.x), &Output { y }), Ok(()));
     });
 }
 
@@ -304,7 +304,7 @@ impl Rendezvous for Claim {
 /// The message that a configuration is refused with before the ranks meet.
 fn configuration_refusal(rank: u32, world_size: u32, [max_m, max_n]: [u64; 2]) -> String {
     let device: Arc<dyn Device> = Arc::new(node(1, 0).device(0).unwrap());
-    let config = GemmRsArConfig { max_m, max_n, policy: Policy::default() };
+    let config = GemmRsArConfig::new(max_m, max_n);
     let error = GemmRsAr::new(device, &Claim { rank, world_size }, config).map(drop).unwrap_err();
     assert!(matches!(error, GemmRsArError::Config(_)));
     error.to_string()
@@ -400,7 +400,7 @@ fn a_device_with_too_little_shared_memory() {
 #[test]
 fn an_incompatible_projection_is_recognised_without_a_call() {
     on_each_rank(&node(RANKS, 0), CAPACITY, |rank| {
-        let warn = |weight| rank.gemm.warn_incompatible_projection("layers.0.o_proj", &Projection { weight });
+        let warn = |weight| rank.gemm.warn_incompatible_projection("layers.0.o_proj", &Projection::new(weight));
         assert!(!warn(VALID.weight));
         assert!(warn(DeviceMatrix { rows: 100, ..VALID.weight }));
     });

@@ -6,50 +6,85 @@ mod common;
 use std::sync::Arc;
 
 use common::device::{Patch, ScriptedDevice};
-use common::operands::Problem;
-use common::rank::{Gaps, Rank, node};
+use common::operands::{Mxfp8Problem, Problem};
+use common::rank::{Gaps, Rank};
+use gemm_rs_ar::driver::simulated::{NodeConfig, SimulatedNode};
 use gemm_rs_ar::driver::{Device, Stream};
 use gemm_rs_ar::reference::Reference;
 use gemm_rs_ar::symmetric::Rendezvous;
-use gemm_rs_ar::{GemmRsAr, GemmRsArConfig, Mode};
+use gemm_rs_ar::{GemmRsAr, GemmRsArConfig, Mode, SM100_PTX};
+use plan::kernels::{KERNELS, KernelSpec, MMA_ROWS, OperandType};
 
 const RANKS: usize = 4;
 /// Large enough for every call here.
-const CAPACITY: [u64; 2] = [257, 384];
+const CAPACITY: [u64; 2] = [257, 1152];
 /// Most seeds that a break may take to show. Those that the simulator's rules name show on the first; those that only
 /// a bad schedule brings out may need a few.
 const SEEDS: u64 = 12;
 
 /// Calls that are enqueued together. The first two give a CTA three tiles, so that stages and accumulators come round
-/// again, and both modes. In the others one rank owns the only row, in slices for each of its CTAs: the rest run ahead of it, and need its
-/// credit.
-fn calls() -> Vec<(Problem, Reference, Mode)> {
-    let shapes = [([257, 384, 576], Mode::AllReduce), ([257, 384, 192], Mode::ReduceScatter)]
+/// again, and both modes. In the others one rank owns the only row, in slices for several warps of each of its CTAs: the rest run ahead of
+/// it, and need its credit.
+fn calls(kernel: &KernelSpec) -> Vec<Call> {
+    let rows = kernel.max_rows().unwrap_or(257) as usize;
+    let columns = if rows < MMA_ROWS as usize { 1152 } else { 384 };
+    let shapes = [([rows, columns, 576], Mode::AllReduce), ([rows, columns, 192], Mode::ReduceScatter)]
         .into_iter()
-        .chain(std::iter::once(([1, 384, 64], Mode::AllReduce)))
-        .chain(std::iter::repeat_n(([1, 384, 64], Mode::ReduceScatter), 12));
+        .chain(std::iter::once(([1, 1152, 64], Mode::AllReduce)))
+        .chain(std::iter::repeat_n(([1, 1152, 64], Mode::ReduceScatter), 12));
     let problems = shapes.zip(1..).map(|((shape, mode), seed)| {
+        let [m, n, k] = shape;
+        let shape = [m, n, k.next_multiple_of(kernel.tile.k as usize)];
         let problem = Problem::small_integers(shape, RANKS, seed);
-        let reference = problem.reference();
-        (problem, reference, mode)
+        match kernel.operands {
+            OperandType::Bf16 => Call { mode, reference: problem.reference(), operands: Operands::Bf16(problem) },
+            OperandType::Mxfp8 => {
+                let problem = Mxfp8Problem::new(&problem);
+                Call { mode, reference: problem.reference(), operands: Operands::Mxfp8(problem) }
+            }
+        }
     });
     problems.collect()
 }
 
-/// Runs the calls with patched PTX. `Err` says what was noticed.
-fn run(calls: &[(Problem, Reference, Mode)], seed: u64, patch: &Patch) -> Result<(), String> {
-    let ranks = node(RANKS as u32, seed).run_ranks(|device, rendezvous| -> Result<(), String> {
+/// One call of all ranks.
+struct Call {
+    mode: Mode,
+    operands: Operands,
+    reference: Reference,
+}
+
+enum Operands {
+    Bf16(Problem),
+    Mxfp8(Mxfp8Problem),
+}
+
+/// Runs the calls on one kernel with patched PTX. `Err` says what was noticed.
+fn run(kernel: &'static str, calls: &[Call], seed: u64, patch: &Patch) -> Result<(), String> {
+    // Enough SMs for several clusters, few enough that a CTA takes several tiles.
+    let sms_per_gpu = 2 * spec(kernel).cluster + 1;
+    let node = SimulatedNode::new(NodeConfig { gpus: RANKS as u32, sms_per_gpu, seed, ..NodeConfig::default() });
+    let ranks = node.run_ranks(|device, rendezvous| -> Result<(), String> {
         let device: Arc<dyn Device> = Arc::new(ScriptedDevice::patching(device, Arc::clone(patch)));
-        let config = GemmRsArConfig::new(CAPACITY[0], CAPACITY[1]);
-        let gemm = GemmRsAr::new(Arc::clone(&device), &rendezvous, config).map_err(|error| error.to_string())?;
+        let config = GemmRsArConfig { kernel: Some(kernel), ..GemmRsArConfig::new(CAPACITY[0], CAPACITY[1]) };
+        // A module that does not load would be noticed for the wrong reason.
+        let gemm = GemmRsAr::new(Arc::clone(&device), &rendezvous, config).unwrap_or_else(|error| panic!("{error}"));
         let rank = Rank { rank: rendezvous.rank() as usize, device, gemm, rendezvous };
         let mut pending = vec![];
-        for (problem, _, mode) in calls {
-            pending.push(rank.enqueue(problem, *mode, Gaps::default()).map_err(|error| error.to_string())?);
+        for call in calls {
+            let enqueued = match &call.operands {
+                Operands::Bf16(problem) => rank.enqueue(problem, call.mode, Gaps::default()),
+                Operands::Mxfp8(problem) => rank.enqueue_mxfp8(problem, call.mode),
+            };
+            pending.push(enqueued.map_err(|error| error.to_string())?);
         }
         rank.device.synchronize(Stream::DEFAULT).map_err(|error| error.to_string())?;
-        for (index, ((problem, reference, mode), pending)) in calls.iter().zip(&pending).enumerate() {
-            let comparison = reference.compare(rank.first_row(problem, *mode), &pending.rows());
+        for (index, (call, pending)) in calls.iter().zip(&pending).enumerate() {
+            let first_row = match call.mode {
+                Mode::ReduceScatter => rank.rank * call.reference.rows().div_ceil(RANKS),
+                Mode::AllReduce => 0,
+            };
+            let comparison = call.reference.compare(first_row, &pending.rows());
             if !comparison.is_within_bound() {
                 return Err(format!("call {index}, rank {}: {comparison:?}", rank.rank));
             }
@@ -59,48 +94,65 @@ fn run(calls: &[(Problem, Reference, Mode)], seed: u64, patch: &Patch) -> Result
     ranks.into_iter().collect()
 }
 
-/// Replaces the occurrences of `pattern` that `which` names, counted from 0; the text must have exactly `of` of them, so
-/// that a break cannot come to nothing unnoticed when the kernel changes.
-fn replace(ptx: &str, pattern: &str, of: usize, which: &[usize], replacement: &str) -> String {
-    let parts: Vec<&str> = ptx.split(pattern).collect();
-    assert_eq!(parts.len() - 1, of, "occurrences of `{pattern}`");
-    let mut text = parts[0].to_owned();
-    for (index, part) in parts[1..].iter().enumerate() {
-        text.push_str(if which.contains(&index) { replacement } else { pattern });
-        text.push_str(part);
-    }
-    text
+/// What is done to the text of one kernel.
+type Edit = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// Applies an edit to one kernel of the module.
+fn patch(kernel: &'static str, edit: Edit) -> Patch {
+    Arc::new(move |ptx| {
+        let start = ptx.find(&format!(".entry {kernel}(")).expect("an entry");
+        let end = ptx[start..].find(".visible .entry").map_or(ptx.len(), |length| start + length);
+        let edited = edit(&ptx[start..end]);
+        assert_ne!(edited, ptx[start..end], "an edit that changes nothing");
+        [&ptx[..start], &edited, "\n", &ptx[end..]].concat()
+    })
 }
 
 /// A break: its name and what it does to the text.
 struct Break {
     name: String,
-    patch: Patch,
+    edit: Edit,
 }
 
-fn swap(name: &str, pattern: &'static str, of: usize, which: &[usize], replacement: &'static str) -> Break {
-    let which = which.to_vec();
-    Break { name: name.to_owned(), patch: Arc::new(move |ptx| replace(ptx, pattern, of, &which, replacement)) }
+/// Every occurrence of `pattern` becomes `replacement`.
+fn swap(name: &str, pattern: impl Into<String>, replacement: impl Into<String>) -> Break {
+    let (pattern, replacement) = (pattern.into(), replacement.into());
+    Break { name: name.to_owned(), edit: Arc::new(move |ptx| ptx.replace(&pattern, &replacement)) }
 }
 
-fn remove(name: &str, pattern: &'static str, of: usize, which: &[usize]) -> Break {
-    swap(name, pattern, of, which, "")
+/// Every line that contains `pattern` goes.
+fn remove(name: &str, pattern: &'static str) -> Break {
+    let keep = move |ptx: &str| ptx.lines().filter(|line| !line.contains(pattern)).collect::<Vec<_>>().join("\n");
+    Break { name: name.to_owned(), edit: Arc::new(keep) }
 }
 
-/// The nth line that contains `pattern` becomes `edit(line)`.
-fn edit_line(name: &str, pattern: &'static str, nth: usize, edit: fn(&str) -> String) -> Break {
-    let patch = move |ptx: &str| {
+/// The nth line that contains `pattern` becomes `change(line)`.
+fn edit_line(name: &str, pattern: &'static str, nth: usize, change: fn(&str) -> String) -> Break {
+    let edit = move |ptx: &str| {
         let mut seen = 0;
         let mut lines = vec![];
         for line in ptx.lines() {
             let hit = line.contains(pattern);
-            lines.push(if hit && seen == nth { edit(line) } else { line.to_owned() });
+            lines.push(if hit && seen == nth { change(line) } else { line.to_owned() });
             seen += usize::from(hit);
         }
         assert!(seen > nth, "`{pattern}` occurs {seen} times");
         lines.join("\n")
     };
-    Break { name: format!("{name} {nth}"), patch: Arc::new(patch) }
+    Break { name: format!("{name} {nth}"), edit: Arc::new(edit) }
+}
+
+/// Each line of the kernel that contains `pattern`, one after the other.
+fn each_line(kernel: &KernelSpec, name: &str, pattern: &'static str, change: fn(&str) -> String) -> Vec<Break> {
+    let lines = body(kernel).lines().filter(|line| line.contains(pattern)).count();
+    assert_ne!(lines, 0, "`{pattern}` in {}", kernel.name);
+    (0..lines).map(|nth| edit_line(name, pattern, nth, change)).collect()
+}
+
+/// The text of one kernel.
+fn body(kernel: &KernelSpec) -> &'static str {
+    let (_, rest) = SM100_PTX.split_once(&format!(".entry {}(", kernel.name)).expect("an entry");
+    rest.split(".visible .entry").next().expect("a body")
 }
 
 /// Waits for the other parity: `…, [address], parity; …` with the parity's low bit flipped first.
@@ -124,92 +176,194 @@ fn delete(_: &str) -> String {
     String::new()
 }
 
-fn breaks() -> Vec<Break> {
+/// Sets an MMA's predicate, which says whether it accumulates.
+fn with_predicate(line: &str, comparison: &str) -> String {
+    let (head, tail) = line.split_once("setp.ne.b32 p, ").expect("the predicate");
+    let (_, tail) = tail.split_once(", 0;").expect("the comparison");
+    format!("{head}setp.{comparison}.b32 p, 0, 0;{tail}")
+}
+
+fn accumulates(line: &str) -> String {
+    with_predicate(line, "eq")
+}
+
+fn overwrites(line: &str) -> String {
+    with_predicate(line, "ne")
+}
+
+fn half_the_bytes(line: &str) -> String {
+    let (head, bytes) = line.rsplit_once(',').expect("a byte count");
+    let bytes = bytes.trim().trim_end_matches(';');
+    format!("{{ .reg .b32 h; shr.b32 h, {bytes}, 1; {head}, h; }}")
+}
+
+fn relaxed(line: &str) -> String {
+    line.replace("acq_rel", "relaxed").replace("release", "relaxed").replace("acquire", "relaxed")
+}
+
+fn narrowed(line: &str) -> String {
+    line.replace(".gpu", ".cta").replace(".sys", ".gpu")
+}
+
+fn breaks(kernel: &KernelSpec) -> Vec<Break> {
     let mut breaks = vec![
         // Barriers.
-        remove("set-up barrier removed", "bar.sync 0, 320;", 1, &[0]),
-        remove("epilogue barrier removed", "bar.sync 1, 128;", 1, &[0]),
-        remove("communication barrier removed", "bar.sync 2, 128;", 1, &[0]),
-        remove("barrier before deallocation removed", "bar.sync 3, 160;", 2, &[0, 1]),
-        swap("epilogue barrier one warp short", "bar.sync 1, 128;", 1, &[0], "bar.sync 1, 96;"),
+        remove("epilogue barrier removed", "bar.sync 1, 128;"),
+        remove("communication barrier removed", "bar.sync 2, 128;"),
+        remove("barrier before deallocation removed", "bar.sync 3, 160;"),
+        swap("epilogue barrier one warp short", "bar.sync 1, 128;", "bar.sync 1, 96;"),
         // Fences.
-        remove("mbarrier initialisation fence removed", "fence.mbarrier_init.release.cluster;", 1, &[0]),
-        remove("every alias fence removed", "fence.proxy.alias;", 6, &[0, 1, 2, 3, 4, 5]),
-        remove("fence before thread sync removed", "tcgen05.fence::before_thread_sync;", 1, &[0]),
-        remove("every wait for tensor loads removed", "tcgen05.wait::ld.sync.aligned;", 4, &[0, 1, 2, 3]),
-        // Descriptors.
-        swap("instruction descriptor: N 64", "136316048", 1, &[0], "135267472"),
-        swap("instruction descriptor: M 64", "136316048", 1, &[0], "69207184"),
-        swap("instruction descriptor: A is F16", "136316048", 1, &[0], "136315920"),
-        swap("instruction descriptor: B is MN-major", "136316048", 1, &[0], "136381584"),
-        swap("instruction descriptor: A negated", "136316048", 1, &[0], "136324240"),
-        swap("instruction descriptor: F16 accumulator", "136316048", 1, &[0], "136316032"),
-        swap("matrix descriptor: no swizzle", "4611756662049472512", 2, &[0, 1], "70643622084608"),
-        swap("matrix descriptor: 64-byte swizzle", "4611756662049472512", 2, &[0, 1], "9223442680476860416"),
-        swap("matrix descriptor: stride 512", "4611756662049472512", 2, &[0, 1], "4611756524610519040"),
-        swap("matrix descriptor: fixed bits zero", "4611756662049472512", 2, &[0, 1], "4611686293305294848"),
-        swap("matrix descriptor: a K step too far", "4611756662049472514", 2, &[0], "4611756662049472516"),
+        remove("mbarrier initialisation fence removed", "fence.mbarrier_init.release.cluster;"),
+        remove("every alias fence removed", "fence.proxy.alias;"),
+        remove("every fence before thread sync removed", "tcgen05.fence::before_thread_sync;"),
+        remove("every wait for tensor loads removed", "tcgen05.wait::ld.sync.aligned;"),
+        remove("staged rows not made visible", "fence.proxy.async.shared::cta;"),
+        remove("staging buffers not waited for", "cp.async.bulk.wait_group.read"),
+        remove("stores not waited for", "cp.async.bulk.wait_group 0;"),
+        remove("nothing stored", "cp.async.bulk.tensor.2d.global"),
+        remove(SLOT_FENCE, "fence.proxy.async.global;"),
     ];
-    breaks.push(edit_line("expects half of a stage", "mbarrier.arrive.expect_tx", 0, |line| {
-        let (head, _) = line.rsplit_once(',').expect("a byte count");
-        format!("{head}, 16384;")
-    }));
-    breaks.push(edit_line("epilogue's arrival removed", "mbarrier.arrive.shared::cta.b64 _, [", 0, delete));
-    for nth in 0..4 {
-        breaks.push(edit_line("wrong parity at wait", "mbarrier.try_wait.parity", nth, flip_parity));
-        breaks.push(edit_line("polled word not waited for", "ld.acquire.sys.global.u32", nth, pretend_reached));
+    // Descriptors.
+    let instruction = kernel.instruction_descriptor(0);
+    for (name, flipped) in [
+        ("instruction descriptor: half of M", (kernel.cluster * MMA_ROWS >> 4 ^ kernel.cluster * MMA_ROWS >> 5) << 24),
+        ("instruction descriptor: A has another type", 1 << 7),
+        ("instruction descriptor: B is MN-major", 1 << 16),
+        ("instruction descriptor: A negated", 1 << 13),
+        (
+            "instruction descriptor: other scales or accumulator",
+            1 << if kernel.shared.scale_a_bytes == 0 { 4 } else { 23 },
+        ),
+    ] {
+        breaks.push(swap(name, instruction.to_string(), (instruction ^ flipped).to_string()));
     }
-    for nth in 0..2 {
-        breaks.push(edit_line("fence after thread sync removed", "tcgen05.fence::after_thread_sync", nth, delete));
+    let matrix = "4611756662049472512";
+    breaks.extend([
+        swap("matrix descriptors: no swizzle", matrix, "70643622084608"),
+        swap("matrix descriptors: 64-byte swizzle", matrix, "9223442680476860416"),
+        swap("matrix descriptors: stride 512", matrix, "4611756524610519040"),
+        swap("matrix descriptors: fixed bits zero", matrix, "4611686293305294848"),
+    ]);
+    let mut each = |name, pattern, change| breaks.extend(each_line(kernel, name, pattern, change));
+    each("expects half of a stage", "mbarrier.arrive.expect_tx", half_the_bytes);
+    each("wrong parity at wait", "mbarrier.try_wait.parity", flip_parity);
+    each("polled word not waited for", "ld.acquire.sys.global.u32", pretend_reached);
+    each("fence after thread sync removed", "tcgen05.fence::after_thread_sync", delete);
+    each("commit removed", "tcgen05.commit", delete);
+    each("word not published", "st.release.sys.global.u32", delete);
+    each("operand not loaded", "cp.async.bulk.tensor.2d.shared", delete);
+    each("release weakened", "st.release.sys", relaxed);
+    each("release narrowed", "st.release.sys", narrowed);
+    each("acquire weakened", "ld.acquire.sys", relaxed);
+    each("acquire narrowed", "ld.acquire.sys", narrowed);
+    each("count weakened", "atom.add.acq_rel.gpu", relaxed);
+    each("count narrowed", "atom.add.acq_rel.gpu", narrowed);
+    each("MMA removed", "tcgen05.mma", delete);
+    for nth in 0..8 {
+        let (name, change): (_, fn(&str) -> String) =
+            if nth == 0 { ("first MMA of a tile accumulates", accumulates) } else { ("MMA overwrites", overwrites) };
+        breaks.push(edit_line(name, "tcgen05.mma", nth, change));
     }
-    for nth in 0..2 {
-        breaks.push(edit_line("commit removed", "tcgen05.commit", nth, delete));
-        breaks.push(edit_line("word not published", "st.release.sys.global.u32", nth, delete));
-        breaks.push(edit_line("operand not loaded", "cp.async.bulk.tensor.2d", nth, delete));
+    if kernel.cluster == 1 {
+        breaks.push(remove("set-up barrier removed", "bar.sync 0, 320;"));
+        breaks.extend(each_line(kernel, "epilogue's arrival removed", "mbarrier.arrive.shared::cta.b64 _, [", delete));
+    } else {
+        breaks.extend([remove("set-up barrier removed", "barrier.cluster")]);
+        breaks.extend(each_line(kernel, "mapped to the wrong CTA", "mapa.shared::cluster.u32", |line| {
+            let (head, rank) = line.rsplit_once(',').expect("a rank");
+            let rank = rank.trim().trim_end_matches(';');
+            format!("{{ .reg .b32 other; xor.b32 other, {rank}, 1; {head}, other; }}")
+        }));
+        breaks.extend(each_line(kernel, "commit arrives in one CTA only", "multicast::cluster.b64", |line| {
+            let (head, mask) = line.rsplit_once(',').expect("a mask");
+            let mask = mask.trim().trim_end_matches(';');
+            format!("{{ .reg .b16 one; and.b16 one, {mask}, 1; {head}, one; }}")
+        }));
+        breaks.extend(each_line(kernel, "arrival at the peer removed", "mbarrier.arrive.release.cluster", delete));
+        breaks.extend(each_line(kernel, "arrival at the peer weakened", "mbarrier.arrive.release.cluster", relaxed));
+        breaks.extend(each_line(
+            kernel,
+            "wait for the peer weakened",
+            "mbarrier.try_wait.parity.acquire.cluster",
+            relaxed,
+        ));
     }
-    for nth in 0..2 {
-        breaks.push(edit_line("release weakened", "st.release.sys", nth, |line| line.replace("release", "relaxed")));
-        breaks.push(edit_line("release narrowed", "st.release.sys", nth, |line| line.replace("sys", "gpu")));
+    if kernel.shared.scale_a_bytes != 0 {
+        breaks.extend(each_line(kernel, "scales not copied", "tcgen05.cp", delete));
     }
-    // The fourth acquire puts the other ranks' multicast stores before a copy that follows on the stream, and the simulator
-    // does not judge what copies read. That it waits at all is among the breaks above.
-    for nth in 0..3 {
-        breaks.push(edit_line("acquire weakened", "ld.acquire.sys", nth, |line| line.replace("acquire", "relaxed")));
-        breaks.push(edit_line("acquire narrowed", "ld.acquire.sys", nth, |line| line.replace("sys", "gpu")));
-    }
-    breaks.push(edit_line("count weakened", "atom.add.acq_rel.gpu", 0, |line| line.replace("acq_rel", "relaxed")));
-    breaks.push(edit_line("count narrowed", "atom.add.acq_rel.gpu", 0, |line| line.replace("gpu", "cta")));
-    breaks.push(edit_line("first MMA of a tile accumulates", "tcgen05.mma", 0, |line| {
-        let (head, tail) = line.split_once("setp.ne.b32 p, ").expect("the predicate");
-        let (_, tail) = tail.split_once(", 0;").expect("the comparison");
-        format!("{head}setp.eq.b32 p, 0, 0;{tail}")
-    }));
-    breaks.push(edit_line("second MMA of a stage overwrites", "tcgen05.mma", 1, |line| {
-        let (head, tail) = line.split_once("setp.ne.b32 p, ").expect("the predicate");
-        let (_, tail) = tail.split_once(", 0;").expect("the comparison");
-        format!("{head}setp.ne.b32 p, 0, 0;{tail}")
-    }));
     breaks
 }
 
+/// Breaks that nothing has to notice.
+fn excuse(kernel: &KernelSpec, name: &str) -> Option<&'static str> {
+    let excuses: &[(&str, u32, &str)] = &[
+        ("acquire weakened 3", 1, "a copy that follows on the stream reads what it orders, and that is not judged"),
+        ("acquire narrowed 3", 1, "as weakened"),
+        ("acquire weakened 3", 2, "as alone"),
+        ("acquire narrowed 3", 2, "as alone"),
+        ("barrier before deallocation removed", 2, "the even CTA has waited for every accumulator of both"),
+        (
+            "mapped to the wrong CTA 1",
+            2,
+            "both CTAs have drained their accumulators and seen every commit before they free",
+        ),
+        (
+            "arrival at the peer weakened 0",
+            2,
+            "tcgen05.fence orders tensor memory with any arrival, and nothing else is passed",
+        ),
+        ("arrival at the peer weakened 1", 2, "as 0"),
+        ("arrival at the peer weakened 2", 2, "nothing is passed"),
+        ("wait for the peer weakened 0", 2, "as the arrivals"),
+        ("wait for the peer weakened 1", 2, "as the arrivals"),
+        ("wait for the peer weakened 2", 2, "as the arrivals"),
+        ("wait for the peer weakened 3", 2, "as the arrivals"),
+        (SLOT_FENCE, 1, "which proxy overwrites what others have read is not judged"),
+        (SLOT_FENCE, 2, "as alone"),
+    ];
+    excuses.iter().find(|(excused, cluster, _)| *excused == name && *cluster == kernel.cluster).map(|(.., why)| *why)
+}
+
+const SLOT_FENCE: &str = "stores not ordered behind the wait for the slot";
+
+/// The kernels that are broken: one of each kind.
+const TARGETS: [&str; 4] =
+    ["gemm_bf16_128x128", "gemm_bf16_pair_128x256", "gemm_bf16_swapped_64x128", "gemm_mxfp8_pair_128x256"];
+
+fn spec(name: &str) -> &'static KernelSpec {
+    KERNELS.iter().find(|kernel| kernel.name == name).expect("a kernel of the table")
+}
+
 #[test]
-fn the_kernel_as_it_is_passes() {
-    let calls = calls();
-    let unchanged: Patch = Arc::new(str::to_owned);
-    for seed in 0..SEEDS {
-        run(&calls, seed, &unchanged).unwrap_or_else(|noticed| panic!("seed {seed}: {noticed}"));
+fn the_kernels_as_they_are_pass() {
+    for name in TARGETS {
+        let calls = calls(spec(name));
+        let unchanged: Patch = Arc::new(str::to_owned);
+        for seed in 0..SEEDS {
+            run(name, &calls, seed, &unchanged).unwrap_or_else(|noticed| panic!("{name}, seed {seed}: {noticed}"));
+        }
     }
 }
 
 #[test]
 fn every_break_is_noticed() {
-    let calls = calls();
     let mut unnoticed = vec![];
-    for one in breaks() {
-        let noticed = (0..SEEDS).find_map(|seed| Some((seed, run(&calls, seed, &one.patch).err()?)));
-        match noticed {
-            Some((seed, what)) => println!("{} (seed {seed}): {}", one.name, what.lines().next().unwrap_or("")),
-            None => unnoticed.push(one.name),
+    for name in TARGETS {
+        let kernel = spec(name);
+        let calls = calls(kernel);
+        for one in breaks(kernel) {
+            if let Some(why) = excuse(kernel, &one.name) {
+                println!("{name}: {}: excused, {why}", one.name);
+                continue;
+            }
+            let patch = patch(kernel.name, one.edit);
+            let noticed = (0..SEEDS).find_map(|seed| Some((seed, run(name, &calls, seed, &patch).err()?)));
+            match noticed {
+                Some((seed, what)) => {
+                    println!("{name}: {} (seed {seed}): {}", one.name, what.lines().next().unwrap_or(""));
+                }
+                None => unnoticed.push(format!("{name}: {}", one.name)),
+            }
         }
     }
     assert!(unnoticed.is_empty(), "not noticed in {SEEDS} seeds: {unnoticed:#?}");

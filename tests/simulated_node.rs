@@ -78,8 +78,8 @@ fn a_fault_is_told_to_every_rank_and_stops_the_node() {
         };
         let x = buffer(shard(&problem.x, problem.k(), 64, rank.rank, 64));
         let weight = buffer(shard(&problem.weight, problem.k(), 64, rank.rank, 64));
-        let projection = Projection { weight: DeviceMatrix::bf16(weight.address(), 128, 64) };
-        let input = Input { x: DeviceMatrix::bf16(x.address(), 64, 64) };
+        let projection = Projection::new(DeviceMatrix::bf16(weight.address(), 128, 64));
+        let input = Input::new(DeviceMatrix::bf16(x.address(), 64, 64));
         let output = Output { y: DeviceMatrix::bf16(NOWHERE, 32, 128) };
         // SAFETY: the simulator checks every access, which is what is tested.
         unsafe { rank.gemm.apply(Mode::ReduceScatter, &projection, &input, &output, Stream::DEFAULT).unwrap() };

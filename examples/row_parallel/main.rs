@@ -22,6 +22,7 @@ use clap::{Parser, ValueEnum};
 use gemm_rs_ar::Mode;
 use gemm_rs_ar::reference::Reference;
 use indicatif::{ProgressBar, ProgressStyle};
+use thiserror::Error;
 
 use layer::{Layer, LayerError};
 use run::Case;
@@ -44,6 +45,18 @@ struct Options {
     /// A safetensors file with <layer>.x [M, K] and <layer>.weight [N, K] in BF16.
     #[arg(long)]
     file: Option<PathBuf>,
+    /// Draws what the CTAs' engines did into this SVG file; of one run only.
+    #[arg(long)]
+    timeline: Option<PathBuf>,
+}
+
+/// Why there is no timeline.
+#[derive(Debug, Error)]
+enum TimelineError {
+    #[error("--timeline draws one run, and these are {0}: choose one of --ranks, one --mode and one --layer")]
+    SeveralRuns(usize),
+    #[error("{path}: {source}")]
+    File { path: String, source: std::io::Error },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -74,9 +87,13 @@ fn main() -> ExitCode {
         Ok(jobs) => jobs,
         Err(error) => return complain(&error, BAD_INPUT),
     };
+    let runs = jobs.len() * options.mode.modes().len();
+    if options.timeline.is_some() && runs != 1 {
+        return complain(&TimelineError::SeveralRuns(runs), BAD_INPUT);
+    }
     println!("simulated: the kernels' PTX on a simulated NVLink node, seed {}", options.seed);
     table::print_heading();
-    let progress = progress_bar(jobs.len() * options.mode.modes().len());
+    let progress = progress_bar(runs);
     let mut wrong = 0;
     for job in &jobs {
         match run_job(job, &options, &progress) {
@@ -133,11 +150,18 @@ fn run_job(job: &Job, options: &Options, progress: &ProgressBar) -> Result<u32, 
         wrong += 1;
     }
     for &mode in options.mode.modes() {
-        let case = Case { mode, ranks: job.ranks, k_per_rank: job.k_per_rank, seed: options.seed };
+        let records = options.timeline.is_some();
+        let case = Case { mode, ranks: job.ranks, k_per_rank: job.k_per_rank, seed: options.seed, records };
         progress.set_message(format!("{} {} on {} ranks", layer.name, table::mode_name(mode), job.ranks));
         let outcome = run::run(layer, &reference, case)?;
         wrong += u32::from(!outcome.comparison.is_within_bound());
         progress.suspend(|| table::print_line(layer, case, &outcome));
+        if let Some(path) = &options.timeline {
+            let mode = table::mode_name(mode);
+            let caption = format!("{} {mode} on {} ranks, seed {}", layer.name, job.ranks, options.seed);
+            let file = |source| TimelineError::File { path: path.display().to_string(), source };
+            std::fs::write(path, outcome.timeline.svg(&caption)).map_err(file)?;
+        }
         progress.inc(1);
     }
     Ok(wrong)

@@ -1,9 +1,9 @@
 //! One layer, over a number of simulated ranks, by one collective.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gemm_rs_ar::driver::simulated::{NodeConfig, SimulatedNode};
+use gemm_rs_ar::driver::simulated::{NodeConfig, SimulatedNode, Timeline};
 use gemm_rs_ar::driver::{Device, DeviceBuffer, Stream};
 use gemm_rs_ar::reference::{Comparison, Reference};
 use gemm_rs_ar::symmetric::Rendezvous;
@@ -23,6 +23,8 @@ pub struct Case {
     pub ranks: u32,
     pub k_per_rank: usize,
     pub seed: u64,
+    /// Whether what happens is recorded for a timeline.
+    pub records: bool,
 }
 
 /// What came of it.
@@ -35,6 +37,8 @@ pub struct Outcome {
     pub nvlink_bytes: u64,
     /// Time of the simulation.
     pub elapsed: Duration,
+    /// What happened; empty unless it was asked for.
+    pub timeline: Timeline,
 }
 
 /// Why nothing came of it.
@@ -49,6 +53,11 @@ pub struct RankError {
 /// Shards the layer, runs every rank on its own thread, and compares every element.
 pub fn run(layer: &Layer, reference: &Reference, case: Case) -> Result<Outcome, RankError> {
     let node = SimulatedNode::new(NodeConfig { gpus: case.ranks, seed: case.seed, ..NodeConfig::default() });
+    let timeline = Arc::new(Mutex::new(Timeline::default()));
+    if case.records {
+        let timeline = Arc::clone(&timeline);
+        node.observe(move |event| timeline.lock().unwrap_or_else(PoisonError::into_inner).event(event));
+    }
     let start = Instant::now();
     let results = node.run_ranks(|device, rendezvous| rank_result(layer, case, device, &rendezvous));
     let elapsed = start.elapsed();
@@ -67,7 +76,8 @@ pub fn run(layer: &Layer, reference: &Reference, case: Case) -> Result<Outcome, 
     let (instructions, nvlink_bytes) = counters.fold((0, 0), |(instructions, bytes), counters| {
         (instructions + counters.warp_instructions, bytes + counters.nvlink_bytes_in)
     });
-    Ok(Outcome { comparison, instructions, nvlink_bytes, elapsed })
+    let timeline = std::mem::take(&mut *timeline.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Outcome { comparison, instructions, nvlink_bytes, elapsed, timeline })
 }
 
 /// What a rank of an application does, from its own device to its own rows.
@@ -89,8 +99,8 @@ fn rank_result(
     };
     let y = DeviceBuffer::new(Arc::clone(&device), rows * n * BF16_BYTES)?;
 
-    let projection = Projection { weight: DeviceMatrix::bf16(weight.address(), n, k) };
-    let input = Input { x: DeviceMatrix::bf16(x.address(), m, k) };
+    let projection = Projection::new(DeviceMatrix::bf16(weight.address(), n, k));
+    let input = Input::new(DeviceMatrix::bf16(x.address(), m, k));
     let output = Output { y: DeviceMatrix::bf16(y.address(), rows, n) };
     // SAFETY: the buffers have the sizes that the descriptions say and live until the stream is synchronised; every
     // rank makes this one call.

@@ -1,16 +1,15 @@
 //! A kernel variant as a type, so that its table entry is a constant of the generic code.
 
-use plan::kernels::{GEMM_BF16_128X128, KernelSpec};
+use plan::kernels::{KernelSpec, OperandType, Orientation};
 
 /// One entry of the kernel table.
 pub trait Variant {
     /// The entry.
     const SPEC: KernelSpec;
-}
-
-/// [`GEMM_BF16_128X128`].
-pub struct Bf16Tile128x128;
-
-impl Variant for Bf16Tile128x128 {
-    const SPEC: KernelSpec = GEMM_BF16_128X128;
+    /// Whether two CTAs multiply together.
+    const PAIR: bool = Self::SPEC.cluster == 2;
+    /// Whether operands come with scales.
+    const SCALED: bool = matches!(Self::SPEC.operands, OperandType::Mxfp8);
+    /// Whether the activations are operand B.
+    const SWAPPED: bool = matches!(Self::SPEC.orientation, Orientation::Swapped);
 }

@@ -18,6 +18,8 @@ pub enum TensorMapElement {
     Bf16,
     /// Bytes.
     U8,
+    /// 64-bit words.
+    U64,
 }
 
 impl TensorMapElement {
@@ -26,6 +28,7 @@ impl TensorMapElement {
         match self {
             Self::Bf16 => 2,
             Self::U8 => 1,
+            Self::U64 => 8,
         }
     }
 }

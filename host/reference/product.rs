@@ -3,9 +3,8 @@
 use std::num::NonZeroUsize;
 use std::thread;
 
-use half::bf16;
-
 use super::bound::ErrorBound;
+use super::operand::Operand;
 
 /// Columns that are multiplied side by side, packed next to each other for every k.
 const PANEL: usize = 4;
@@ -15,9 +14,9 @@ const ROWS: usize = 2;
 const PRODUCTS_PER_THREAD: usize = 1 << 20;
 
 /// The result and its bounds, both `[m, n]`.
-pub(super) fn partial_sums(
-    x: &[bf16],
-    weight: &[bf16],
+pub(super) fn partial_sums<T: Operand>(
+    x: &T,
+    weight: &T,
     [m, n, k]: [usize; 3],
     ranks: usize,
     bound: ErrorBound,
@@ -33,28 +32,30 @@ pub(super) fn partial_sums(
     thread::scope(|scope| {
         let chunks = values.chunks_mut(rows_each * n).zip(bounds.chunks_mut(rows_each * n));
         for ((values, bounds), first) in chunks.zip((0..m).step_by(rows_each)) {
-            let (panels, rows) = (&panels, values.len() / n);
-            let x = &x[first * k..(first + rows) * k];
-            scope.spawn(move || multiply_rows(x, panels, [n, k], ranks, bound, values, bounds));
+            let panels = &panels;
+            scope.spawn(move || multiply_rows(x, first, panels, [n, k], ranks, bound, values, bounds));
         }
     });
     (values, bounds)
 }
 
 /// W as panels of [`PANEL`] columns of the result, each `[k][PANEL]`; columns past the last are zero.
-fn pack(weight: &[bf16], n: usize, k: usize) -> Vec<[f64; PANEL]> {
+fn pack<T: Operand>(weight: &T, n: usize, k: usize) -> Vec<[f64; PANEL]> {
     let mut panels = vec![[0.0; PANEL]; n.div_ceil(PANEL) * k];
     for column in 0..n {
         let panel = &mut panels[column / PANEL * k..][..k];
-        for (packed, value) in panel.iter_mut().zip(&weight[column * k..]) {
-            packed[column % PANEL] = value.to_f64();
+        for (packed, value) in panel.iter_mut().zip(weight.row(column)) {
+            packed[column % PANEL] = value;
         }
     }
     panels
 }
 
-fn multiply_rows(
-    x: &[bf16],
+/// Rows `first_row` and on: as many as `values` has.
+#[expect(clippy::too_many_arguments, reason = "one call, from the thread that owns the rows")]
+fn multiply_rows<T: Operand>(
+    x: &T,
+    first_row: usize,
     panels: &[[f64; PANEL]],
     [n, k]: [usize; 2],
     ranks: usize,
@@ -65,11 +66,14 @@ fn multiply_rows(
     if k == 0 {
         return;
     }
-    let m = x.len() / k;
+    let m = values.len() / n;
     let mut pair = vec![[0.0; ROWS]; k];
     for row in (0..m).step_by(ROWS) {
-        for (at, pair) in pair.iter_mut().enumerate() {
-            *pair = std::array::from_fn(|offset| x.get((row + offset) * k + at).map_or(0.0, |value| value.to_f64()));
+        // What is left of the row before stays in a last pair that is not whole; its results are not kept.
+        for offset in 0..ROWS.min(m - row) {
+            for (pair, value) in pair.iter_mut().zip(x.row(first_row + row + offset)) {
+                pair[offset] = value;
+            }
         }
         for (panel, first_column) in panels.chunks_exact(k).zip((0..n).step_by(PANEL)) {
             let block = multiply_block(&pair, panel, ranks, bound);

@@ -49,3 +49,12 @@ pub(crate) fn agree_on_parameters(rendezvous: &dyn Rendezvous, parameters: &str)
     }
     Ok(())
 }
+
+/// The least of the ranks' values.
+pub(crate) fn least(rendezvous: &dyn Rendezvous, own: u32) -> Result<u32, SymmetricError> {
+    let all = rendezvous
+        .all_gather(&own.to_le_bytes())
+        .map_err(|source| SymmetricError::Rendezvous { step: Step::Configure, source })?;
+    let values = all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(u32::from_le_bytes));
+    Ok(values.fold(own, u32::min))
+}

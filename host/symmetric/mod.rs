@@ -7,7 +7,7 @@ mod owned;
 mod rendezvous;
 mod thread_rendezvous;
 
-pub(crate) use agreement::{agree, agree_on_parameters};
+pub(crate) use agreement::{agree, agree_on_parameters, least};
 pub use error::{Step, SymmetricError};
 pub use memory::SymmetricMemory;
 pub use rendezvous::{Rendezvous, RendezvousError};

@@ -1,5 +1,6 @@
 //! Operands of a row-parallel projection, the same on every run.
 
+use gemm_rs_ar::mxfp8::{QuantizedMatrix, quantize};
 use gemm_rs_ar::reference::Reference;
 use half::bf16;
 
@@ -80,6 +81,50 @@ impl Problem {
     pub fn reference(&self) -> Reference {
         Reference::row_parallel(&self.x, &self.weight, [self.m, self.n, self.k()], self.ranks).unwrap()
     }
+}
+
+/// [`Problem`] with MXFP8 operands: the same matrices, quantised part by part, as the ranks have them.
+pub struct Mxfp8Problem {
+    pub m: usize,
+    pub n: usize,
+    pub k_per_rank: usize,
+    pub ranks: usize,
+    /// Each rank's columns.
+    pub x: Vec<QuantizedMatrix>,
+    pub weight: Vec<QuantizedMatrix>,
+}
+
+impl Mxfp8Problem {
+    pub fn new(problem: &Problem) -> Self {
+        let Problem { m, n, k_per_rank, ranks, .. } = *problem;
+        let parts = |matrix: &[bf16], rows| {
+            let part = |rank| shard(matrix, problem.k(), k_per_rank, rank, k_per_rank);
+            (0..ranks).map(|rank| quantize(&part(rank), rows, k_per_rank, k_per_rank).unwrap()).collect()
+        };
+        Self { m, n, k_per_rank, ranks, x: parts(&problem.x, m), weight: parts(&problem.weight, n) }
+    }
+
+    /// Uniform random operands.
+    pub fn random(shape: [usize; 3], ranks: usize, seed: u64) -> Self {
+        Self::new(&Problem::random(shape, ranks, seed))
+    }
+
+    pub fn reference(&self) -> Reference {
+        Reference::row_parallel_mxfp8(&whole(&self.x), &whole(&self.weight), self.ranks).unwrap()
+    }
+}
+
+/// A matrix from its parts along K.
+fn whole(parts: &[QuantizedMatrix]) -> QuantizedMatrix {
+    let (rows, k) = (parts[0].rows(), parts[0].k());
+    let join = |bytes: fn(&QuantizedMatrix) -> &[u8], width: usize| {
+        (0..rows)
+            .flat_map(|row| parts.iter().flat_map(move |part| &bytes(part)[row * width..][..width]))
+            .copied()
+            .collect()
+    };
+    let (values, scales) = (join(QuantizedMatrix::values, k), join(QuantizedMatrix::scales, k / 32));
+    QuantizedMatrix::from_parts(values, scales, rows, k * parts.len()).unwrap()
 }
 
 /// The columns of a matrix that a rank holds, with rows `row_stride` elements apart and NaN in the gaps.

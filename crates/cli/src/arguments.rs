@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, value_parser};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use plan::choice::Machine;
 
 use crate::error::CliError;
 use crate::specification::{Argument, Buffer, Dump, TraceTarget};
@@ -12,7 +13,7 @@ const MAX_GPUS: i64 = 64;
 /// Most SMs of a GPU, so that a slip of the finger does not fill the host's memory.
 const MAX_SMS: i64 = 1024;
 
-/// Runs PTX on a simulated node of GPUs.
+/// Runs PTX on a simulated node of GPUs, and shows which kernel a problem is given.
 #[derive(Debug, Parser)]
 #[command(name = "gemm-rs-ar", version)]
 pub struct Arguments {
@@ -26,6 +27,78 @@ pub struct Arguments {
 pub enum Command {
     /// Run one kernel of a PTX file, on every GPU of the node at once.
     Simulate(Box<Simulate>),
+    /// Show what the cost model expects of each kernel that could run a problem, and which one it chooses. Nothing runs.
+    Plan(Plan),
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// Rows of X and Y.
+    #[arg(long, value_name = "ROWS")]
+    pub m: u32,
+    /// Columns of Y.
+    #[arg(long, value_name = "COLUMNS")]
+    pub n: u32,
+    /// Each rank's part of the inner dimension.
+    #[arg(long, value_name = "ELEMENTS")]
+    pub k: u32,
+    /// Ranks.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub ranks: u32,
+    /// Collective.
+    #[arg(long, value_enum, default_value_t = Mode::ReduceScatter)]
+    pub mode: Mode,
+    /// Operand type.
+    #[arg(long, value_enum, default_value_t = Dtype::Bf16)]
+    pub dtype: Dtype,
+    /// SMs of each GPU.
+    #[arg(long, value_name = "N", default_value_t = Machine::B200.sm_count)]
+    pub sms: u32,
+    /// SMs of each GPU to leave free.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub sm_margin: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Collective of `plan`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Each rank gets its rows.
+    #[value(alias = "rs")]
+    ReduceScatter,
+    /// Every rank gets all rows.
+    #[value(alias = "ar")]
+    AllReduce,
+}
+
+impl From<Mode> for plan::arguments::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::ReduceScatter => Self::ReduceScatter,
+            Mode::AllReduce => Self::AllReduce,
+        }
+    }
+}
+
+/// Operand type of `plan`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Dtype {
+    /// bfloat16.
+    Bf16,
+    /// E4M3 with a scale for every 32 elements.
+    Mxfp8,
+}
+
+impl From<Dtype> for plan::kernels::OperandType {
+    fn from(dtype: Dtype) -> Self {
+        match dtype {
+            Dtype::Bf16 => Self::Bf16,
+            Dtype::Mxfp8 => Self::Mxfp8,
+        }
+    }
 }
 
 /// Arguments of `simulate`.

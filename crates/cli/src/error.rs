@@ -130,6 +130,9 @@ pub enum CliError {
         /// With the line quoted.
         diagnostic: String,
     },
+    /// A problem that no kernel runs.
+    #[error(transparent)]
+    Unsupported(#[from] plan::choice::Unsupported),
     /// Memory.
     #[error(transparent)]
     Memory(#[from] MemoryError),

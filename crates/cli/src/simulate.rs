@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use simulator::node::{GpuId, LaunchConfig, ModuleId, NodeConfig};
 use simulator::ptx::PtxError;
+use simulator::timeline::Timeline;
 use simulator::{Fault, Node};
 
 use crate::arguments::Simulate;
@@ -15,7 +16,6 @@ use crate::error::CliError;
 use crate::report::{self, Report};
 use crate::specification::{CtaName, TraceTarget};
 use crate::statements::Statements;
-use crate::timeline::{self, Timeline};
 use crate::trace::{Followed, TextTrace};
 
 /// What is left to print.
@@ -67,7 +67,7 @@ pub fn simulate(arguments: &Simulate) -> Result<Outcome, CliError> {
     }
     if let (Some(timeline), Some(path)) = (&watchers.timeline, &arguments.timeline) {
         let caption = format!("{}, seed {}", arguments.entry, arguments.seed);
-        fs::write(path, timeline::svg(timeline, &caption)).map_err(|error| failed(path, &error))?;
+        fs::write(path, timeline.svg(&caption)).map_err(|error| failed(path, &error))?;
     }
     dump(&node, &buffers, arguments)?;
     let report = Report { arguments, node: &node, buffers: &buffers, fault: fault.as_ref() };

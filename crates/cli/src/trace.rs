@@ -121,6 +121,7 @@ impl TextTrace {
                     MbarrierChange::Arrived { arrivals, expect_bytes } => {
                         format!("{arrivals} arrived, {expect_bytes} bytes expected")
                     }
+                    MbarrierChange::ArrivedOnTop => "1 arrived on top of those expected".to_owned(),
                     MbarrierChange::Transactions { bytes: bytes @ ..0 } => format!("{} bytes came", -bytes),
                     MbarrierChange::Transactions { bytes } => format!("{bytes} bytes expected"),
                     MbarrierChange::PhaseCompleted => {
@@ -214,6 +215,9 @@ impl fmt::Display for Operation {
         match self.0 {
             AsyncOperation::BulkLoad { bytes } => write!(f, "bulk load of {bytes} bytes"),
             AsyncOperation::BulkStore { bytes } => write!(f, "bulk store of {bytes} bytes"),
+            AsyncOperation::RemoteStore { bytes } => write!(f, "asynchronous store of {bytes} bytes"),
+            AsyncOperation::LaunchCancel => f.write_str("cancellation of a cluster"),
+            AsyncOperation::AsyncCopy { bytes } => write!(f, "asynchronous copies of {bytes} bytes"),
             AsyncOperation::Mma { macs } => write!(f, "MMA of {macs} multiply-accumulates"),
             AsyncOperation::TensorCopy => f.write_str("copy to tensor memory"),
             AsyncOperation::Commit => f.write_str("commit"),

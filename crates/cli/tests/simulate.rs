@@ -267,6 +267,25 @@ line 23 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes
 }
 
 #[test]
+fn asynchronous_copies_are_traced_and_drawn() {
+    let (text, picture) = (scratch("async.txt"), scratch("async.svg"));
+    let given = "async_copy.ptx --entry copy --block 32 --arg buffer:u32:32=iota --arg buffer:u32:32 --trace warp=0:0:0 \
+                 --trace barrier=0:0:0x80";
+    let output = run(&format!("{given} --trace-file {} --timeline {}", text.display(), picture.display()));
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    let text = fs::read_to_string(&text).unwrap();
+    for line in [
+        "operation 0, asynchronous copies of 128 bytes of line 27: issued",
+        "operation 0, asynchronous copies of 128 bytes of line 27: complete",
+        "1 arrived; phase 0: 31 of 32 arrivals and 0 bytes pending; completion of warp 0:0:0 line 27 cp.async.ca.shared.global",
+        "phase 0 (parity 0) is complete, phase 1 begins",
+    ] {
+        assert!(text.contains(line), "the trace lacks `{line}`:\n{text}");
+    }
+    assert!(fs::read_to_string(&picture).unwrap().contains("cp.async, issue to wait"));
+}
+
+#[test]
 fn buffers_are_written_to_files_and_read_from_them() {
     let path = scratch("doubled.bin");
     let given = "double.ptx --entry double --block 4 --arg buffer:f32:4=iota --arg buffer:f32:4";

@@ -2,25 +2,27 @@
 
 use std::fmt::Write;
 
-use plan::kernels::KernelSpec;
+use plan::entries::Entry;
 
 /// The IR and the kernel table do not fit together.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum IrError {
     /// The device crate exports a kernel that the table does not have.
-    #[error("kernel `{name}` is in the device crate but not in the kernel table: add it to plan::kernels::KERNELS")]
+    #[error("kernel `{name}` is in the device crate but not in the table of entries: add it to plan::entries")]
     NotInTable {
         /// Its name.
         name: String,
     },
     /// The table has a kernel that the device crate does not export.
-    #[error("kernel `{name}` is in the kernel table but the device crate does not export it: add a #[kernel] function")]
+    #[error(
+        "kernel `{name}` is in the table of entries but the device crate does not export it: add a #[kernel] function"
+    )]
     NotExported {
         /// Its name.
         name: String,
     },
     /// The parameter lists differ.
-    #[error("kernel `{name}` has {given} parameters, the kernel table gives it {wanted}")]
+    #[error("kernel `{name}` has {given} parameters, the table of entries gives it {wanted}")]
     ParameterCount {
         /// Kernel.
         name: String,
@@ -52,7 +54,7 @@ pub enum IrError {
 }
 
 /// Applies every edit: `convergent` on inline assembly with side effects, and the table's annotations on the kernels.
-pub fn edit(ir: &str, kernels: &[KernelSpec]) -> Result<String, IrError> {
+pub fn edit(ir: &str, kernels: &[Entry]) -> Result<String, IrError> {
     let mut output = String::with_capacity(ir.len() + ir.len() / 64);
     let mut found = vec![false; kernels.len()];
     for (number, line) in ir.lines().enumerate() {
@@ -107,7 +109,7 @@ impl<'a> KernelDefinition<'a> {
         })
     }
 
-    fn annotated(&self, kernel: &KernelSpec) -> Result<String, IrError> {
+    fn annotated(&self, kernel: &Entry) -> Result<String, IrError> {
         let name = self.name.to_owned();
         if self.parameters.len() != kernel.parameters.len() {
             let (given, wanted) = (self.parameters.len(), kernel.parameters.len());
@@ -175,21 +177,34 @@ fn split_parameters(list: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::kernels::GEMM_BF16_128X128;
+    use plan::kernels::{ARGUMENTS, Architecture, TENSOR_MAP};
 
+    const GEMM: Entry = Entry {
+        name: "gemm",
+        architecture: Architecture::Sm100,
+        threads: 320,
+        cluster: 1,
+        parameters: &[TENSOR_MAP, TENSOR_MAP, ARGUMENTS],
+    };
     const DEFINITION: &str =
-        "define ptx_kernel void @gemm_bf16_128x128(ptr noundef %x, ptr captures(none) %w, ptr %a) unnamed_addr #1 {";
+        "define ptx_kernel void @gemm(ptr noundef %x, ptr captures(none) %w, ptr %a) unnamed_addr #1 {";
 
     #[test]
     fn kernel_parameters_move_to_the_parameter_space() {
-        let edited = edit(DEFINITION, &[GEMM_BF16_128X128]).unwrap();
+        let edited = edit(DEFINITION, &[GEMM]).unwrap();
         assert_eq!(
             edited,
-            "define ptx_kernel void @gemm_bf16_128x128(\
+            "define ptx_kernel void @gemm(\
              ptr byval([128 x i8]) align 64 \"nvvm.grid_constant\" %x, \
              ptr byval([128 x i8]) align 64 \"nvvm.grid_constant\" %w, \
              ptr byval([184 x i8]) align 8 \"nvvm.grid_constant\" %a) unnamed_addr #1 \"nvvm.reqntid\"=\"320\" {\n"
         );
+    }
+
+    #[test]
+    fn a_cluster_is_declared() {
+        let edited = edit(DEFINITION, &[Entry { cluster: 2, ..GEMM }]).unwrap();
+        assert!(edited.contains("\"nvvm.cluster_dim\"=\"2\""), "{edited}");
     }
 
     #[test]
@@ -203,15 +218,15 @@ mod tests {
 
     #[test]
     fn table_and_crate_must_agree() {
-        let missing = edit("", &[GEMM_BF16_128X128]).unwrap_err();
-        assert_eq!(missing, IrError::NotExported { name: "gemm_bf16_128x128".into() });
+        let missing = edit("", &[GEMM]).unwrap_err();
+        assert_eq!(missing, IrError::NotExported { name: "gemm".into() });
         let extra = edit(DEFINITION, &[]).unwrap_err();
-        assert_eq!(extra, IrError::NotInTable { name: "gemm_bf16_128x128".into() });
+        assert_eq!(extra, IrError::NotInTable { name: "gemm".into() });
         let short = DEFINITION.replace(", ptr %a", "");
-        let count = edit(&short, &[GEMM_BF16_128X128]).unwrap_err();
-        assert_eq!(count, IrError::ParameterCount { name: "gemm_bf16_128x128".into(), given: 2, wanted: 3 });
+        let count = edit(&short, &[GEMM]).unwrap_err();
+        assert_eq!(count, IrError::ParameterCount { name: "gemm".into(), given: 2, wanted: 3 });
         let scalar = DEFINITION.replace("ptr noundef %x", "i64 %x");
-        assert!(matches!(edit(&scalar, &[GEMM_BF16_128X128]), Err(IrError::NotAPointer { index: 0, .. })));
+        assert!(matches!(edit(&scalar, &[GEMM]), Err(IrError::NotAPointer { index: 0, .. })));
         let cut = edit("define ptx_kernel void @broken", &[]).unwrap_err();
         assert!(matches!(cut, IrError::Form { line: 1, .. }));
     }

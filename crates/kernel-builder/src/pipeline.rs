@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use plan::kernels::{Architecture, KERNELS, KernelSpec};
+use plan::entries::{Entry, entries};
+use plan::kernels::Architecture;
 
 use crate::ir;
 use crate::process::{self, ProcessError};
@@ -55,7 +56,7 @@ pub fn compile(
             .arg(&target_directory)
             .args(["--", "-C", "no-prepopulate-passes", "--emit=llvm-ir"]),
     )?;
-    let kernels: Vec<KernelSpec> = KERNELS.iter().copied().filter(|k| k.architecture == architecture).collect();
+    let kernels: Vec<Entry> = entries().filter(|entry| entry.architecture == architecture).collect();
     let raw = deps.join("gpu_kernels.ll");
     let edited = work_directory.join(format!("{target}.edited.ll"));
     let optimised = work_directory.join(format!("{target}.optimised.ll"));

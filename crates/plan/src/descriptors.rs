@@ -25,6 +25,9 @@ impl MatrixDescriptor {
     pub const K_MAJOR_128B: Self =
         Self { leading_byte_offset: 0, stride_byte_offset: 1024, swizzle: MatrixSwizzle::Bytes128 };
 
+    /// Scales as `tcgen05.cp.32x128b` reads them: 32 rows of 16 bytes, eight rows 128 bytes apart.
+    pub const SCALES: Self = Self { leading_byte_offset: 0, stride_byte_offset: 128, swizzle: MatrixSwizzle::None };
+
     /// The bits that do not depend on the address. Bits 46..49 are the descriptor's fixed version field.
     pub const fn template(self) -> u64 {
         ((self.leading_byte_offset as u64 >> 4) << 16)
@@ -54,6 +57,19 @@ pub const fn bf16_instruction_descriptor(m: u32, n: u32) -> u32 {
     F32_ACCUMULATOR | BF16_A | BF16_B | ((n >> 3) << 17) | ((m >> 4) << 24)
 }
 
+/// Instruction descriptor of `kind::mxf8f6f4.block_scale` for E4M3 operands, both K-major, with E8M0 scales.
+pub const fn mxfp8_instruction_descriptor(m: u32, n: u32) -> u32 {
+    const E8M0_SCALES: u32 = 1 << 23;
+    E8M0_SCALES | ((n >> 3) << 17) | ((m >> 4) << 24)
+}
+
+/// What the `step`-th MMA of a stage adds to [`mxfp8_instruction_descriptor`]: which of the four scales of a row it uses,
+/// for either operand.
+#[inline(always)]
+pub const fn scale_id(step: u32) -> u32 {
+    step << 4 | step << 29
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,11 +78,12 @@ mod tests {
     fn fields_give_the_known_constants() {
         assert_eq!(MatrixDescriptor::K_MAJOR_128B.at(0), 0x4000_4040_0000_0000);
         assert_eq!(MatrixDescriptor::K_MAJOR_128B.at(0x400), 0x4000_4040_0000_0040);
-        let scale_factors =
-            MatrixDescriptor { leading_byte_offset: 0, stride_byte_offset: 128, swizzle: MatrixSwizzle::None };
-        assert_eq!(scale_factors.at(0), 0x0000_4008_0000_0000);
+        assert_eq!(MatrixDescriptor::SCALES.at(0), 0x0000_4008_0000_0000);
         assert_eq!(matrix_descriptor_step(32), 2);
         assert_eq!(bf16_instruction_descriptor(128, 128), 0x0820_0490);
         assert_eq!(bf16_instruction_descriptor(256, 224), 0x1038_0490);
+        assert_eq!(mxfp8_instruction_descriptor(128, 128), 0x08a0_0000);
+        assert_eq!(mxfp8_instruction_descriptor(256, 224), 0x10b8_0000);
+        assert_eq!(scale_id(3), 0x6000_0030);
     }
 }

@@ -5,11 +5,16 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod arguments;
+pub mod choice;
 pub mod control;
 pub mod descriptors;
+pub mod entries;
 pub mod kernels;
+pub mod quantize;
+pub mod scales;
 pub mod schedule;
 pub mod shared_memory;
+pub mod tensor_memory;
 pub mod ticket;
 
 /// Largest number of ranks: the size of an NVLink multicast team that one ready word per source is kept for.

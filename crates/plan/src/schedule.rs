@@ -86,19 +86,22 @@ pub struct Tile {
 pub struct TileGrid {
     /// Rows of the problem.
     pub m: u32,
+    /// Columns of the problem.
+    pub n: u32,
     /// Tile shape.
     pub shape: TileShape,
-    /// Tiles along M.
+    /// Tiles along M, a multiple of the cluster: the last may have no valid rows.
     pub rows: u32,
-    /// Tiles along N.
+    /// Tiles along N; the last may be narrower.
     pub columns: u32,
 }
 
 impl TileGrid {
-    /// Cuts an `[m, n]` result.
+    /// Cuts an `[m, n]` result for clusters of `cluster` CTAs, which take tiles that lie below each other.
     #[inline(always)]
-    pub const fn new(m: u32, n: u32, shape: TileShape) -> Self {
-        Self { m, shape, rows: ceil_div(m, shape.m), columns: ceil_div(n, shape.n) }
+    pub const fn new(m: u32, n: u32, shape: TileShape, cluster: u32) -> Self {
+        let rows = ceil_div(m, shape.m);
+        Self { m, n, shape, rows: ceil_div(rows, cluster) * cluster, columns: ceil_div(n, shape.n) }
     }
 
     /// Number of tiles.
@@ -128,14 +131,23 @@ impl TileGrid {
     /// The valid rows of a tile.
     #[inline(always)]
     pub const fn tile_rows(self, tile: Tile) -> Rows {
-        let start = tile.row * self.shape.m;
+        let start = min(tile.row * self.shape.m, self.m);
         Rows { start, end: min(start + self.shape.m, self.m) }
+    }
+
+    /// Columns of a tile.
+    #[inline(always)]
+    pub const fn tile_columns(self, tile: Tile) -> u32 {
+        min(self.shape.n, self.n - tile.column * self.shape.n)
     }
 
     /// The ranks that own rows of a tile, as a half-open range.
     #[inline(always)]
     pub const fn tile_owners(self, tile: Tile, ranks: u32) -> (u32, u32) {
         let rows = self.tile_rows(tile);
+        if rows.is_empty() {
+            return (0, 0);
+        }
         let shard = shard_rows(self.m, ranks);
         (div_rem(rows.start, shard).0, div_rem(rows.end - 1, shard).0 + 1)
     }
@@ -207,7 +219,7 @@ mod tests {
     fn slices_cover_each_row_once() {
         for m in [1, 7, 15, 16, 17, 127, 128, 129, 173, 257, 1023, 1024, 4099] {
             for ranks in crate::MIN_RANKS..=crate::MAX_RANKS {
-                let tiles = TileGrid::new(m, 384, SHAPE);
+                let tiles = TileGrid::new(m, 384, SHAPE, 1 + m % 2);
                 let mut seen = vec![0u8; (m * tiles.columns) as usize];
                 for rank in 0..ranks {
                     let slices = SliceGrid::new(tiles, ranks, rank);
@@ -230,7 +242,7 @@ mod tests {
 
     #[test]
     fn tile_index_round_trips() {
-        let tiles = TileGrid::new(300, 512, SHAPE);
+        let tiles = TileGrid::new(300, 512, SHAPE, 1);
         assert_eq!(tiles.len(), 12);
         for index in 0..tiles.len() {
             assert_eq!(tiles.index(tiles.tile(index)), index);
@@ -238,10 +250,21 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_takes_an_even_number_of_tiles_and_the_last_column_is_what_is_left() {
+        let tiles = TileGrid::new(300, 512, TileShape { n: 224, ..SHAPE }, 2);
+        assert_eq!((tiles.rows, tiles.columns), (4, 3));
+        let last = Tile { row: 3, column: 2 };
+        assert!(tiles.tile_rows(last).is_empty());
+        assert_eq!(tiles.tile_owners(last, 2), (0, 0));
+        assert_eq!(tiles.tile_columns(last), 64);
+        assert_eq!(tiles.tile_columns(Tile { row: 0, column: 1 }), 224);
+    }
+
+    #[test]
     fn owners_of_a_tile_are_the_ranks_with_rows_in_it() {
         for m in [1, 5, 128, 200, 1000] {
             for ranks in 2..=16 {
-                let tiles = TileGrid::new(m, 128, SHAPE);
+                let tiles = TileGrid::new(m, 128, SHAPE, 2);
                 for index in 0..tiles.len() {
                     let tile = tiles.tile(index);
                     let rows = tiles.tile_rows(tile);

@@ -114,6 +114,8 @@ pub(crate) struct Cta {
     pub(crate) pair_grant: Option<u32>,
     /// Asynchronous operations that will still touch its shared memory or mbarriers.
     pub(crate) operations: u32,
+    /// Mbarrier and phase of each `clusterlaunchcontrol.try_cancel` that found nothing to cancel.
+    pub(crate) failed_cancels: Vec<(u32, u32)>,
     pub(crate) exited: bool,
 }
 
@@ -170,6 +172,7 @@ impl Cta {
             pair_request: None,
             pair_grant: None,
             operations: 0,
+            failed_cancels: Vec::new(),
             exited: false,
             launch,
         }

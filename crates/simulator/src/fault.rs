@@ -130,6 +130,12 @@ pub enum FaultCause {
     /// A bulk copy.
     #[error(transparent)]
     Bulk(#[from] BulkError),
+    /// `st.async` or `red.async`.
+    #[error(transparent)]
+    RemoteStore(#[from] RemoteStoreError),
+    /// `clusterlaunchcontrol`.
+    #[error(transparent)]
+    LaunchControl(#[from] LaunchControlError),
     /// Tensor memory.
     #[error(transparent)]
     TensorMemory(#[from] TensorMemoryError),
@@ -304,6 +310,49 @@ pub enum BulkError {
     /// A reduction on the fly that is not supported.
     #[error("cp.reduce.async.bulk {0} is not executed by the simulator")]
     Reduction(&'static str),
+}
+
+/// Rules of `st.async` and `red.async`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteStoreError {
+    /// Destination and mbarrier in different CTAs.
+    #[error(
+        "destination in CTA {destination} but mbarrier in CTA {barrier}: st.async and red.async want both in the same CTA"
+    )]
+    BarrierElsewhere {
+        /// Rank of the destination.
+        destination: u32,
+        /// Rank of the mbarrier.
+        barrier: u32,
+    },
+    /// Undefined where there is no other CTA (PTX ISA, "st.async").
+    #[error("st.async and red.async need a cluster of more than one CTA")]
+    NoCluster,
+}
+
+/// Rules of `clusterlaunchcontrol`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchControlError {
+    /// There is nothing left to ask for.
+    #[error(
+        "clusterlaunchcontrol.try_cancel after this CTA has observed that an earlier one failed: the behaviour is undefined"
+    )]
+    AfterFailure,
+    /// The index of a cluster that was not cancelled.
+    #[error(
+        "clusterlaunchcontrol.query_cancel.get_first_ctaid of a response that says that nothing was cancelled: ask is_canceled first"
+    )]
+    NothingCancelled,
+    /// Bytes of another origin.
+    #[error(
+        "clusterlaunchcontrol.query_cancel of {high:#018x}:{low:016x}, which is no response of clusterlaunchcontrol.try_cancel"
+    )]
+    NotAResponse {
+        /// Lower half.
+        low: u64,
+        /// Upper half.
+        high: u64,
+    },
 }
 
 /// Rules of `tcgen05` that concern the CTA and its pair.

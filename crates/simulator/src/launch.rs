@@ -1,7 +1,7 @@
 //! Launching a kernel: what is checked before anything runs.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::node::{GpuId, LaunchConfig, ModuleId};
 use crate::program::Kernel;
@@ -160,11 +160,33 @@ pub(crate) struct Launch {
     pub(crate) started: u64,
     /// Bulk writes that outlive their CTA.
     pub(crate) operations: AtomicU32,
+    /// Clusters of the grid.
+    pub(crate) clusters: u64,
+    /// Clusters that have begun or were cancelled: the number of the next one.
+    pub(crate) taken: AtomicU64,
 }
 
 impl Launch {
     pub(crate) fn threads(&self) -> u32 {
         self.config.block.iter().product()
+    }
+
+    /// How many clusters have begun or were cancelled.
+    pub(crate) fn clusters_taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Takes the next cluster, to begin or to cancel it, if there is one left: its number.
+    pub(crate) fn take_cluster(&self) -> Option<u64> {
+        let number = self.clusters_taken();
+        (number < self.clusters).then(|| self.taken.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// `%clusterid` of a cluster.
+    pub(crate) fn cluster_index(&self, number: u64) -> [u32; 3] {
+        let LaunchConfig { grid, cluster, .. } = self.config;
+        let [width, height, _] = std::array::from_fn(|axis| u64::from(grid[axis] / cluster[axis]));
+        [number % width, number / width % height, number / width / height].map(|n| n as u32)
     }
 }
 

@@ -30,6 +30,8 @@ pub mod swizzle;
 pub mod tcgen05;
 pub mod tensor_map;
 pub mod tensor_memory;
+mod tensor_sum;
+pub mod timeline;
 pub mod trace;
 mod warp;
 mod wgmma;

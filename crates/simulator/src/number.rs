@@ -194,6 +194,12 @@ pub fn ue8m0_encode_up(value: f32) -> u8 {
     }
 }
 
+/// The f16 nearest to a number, ties to even. The `half` crate's own conversion drops the lower half of the double first.
+pub fn f16_nearest(value: f64) -> half::f16 {
+    // Rounding to odd keeps what decides the second rounding.
+    half::f16::from_f32(crate::alu::narrow_to_odd(value))
+}
+
 /// The tf32 value that a tensor core takes from a 32-bit word: the low 13 bits are ignored.
 #[inline]
 pub fn tf32_decode(word: u32) -> f32 {
@@ -206,6 +212,26 @@ mod tests {
 
     const ALL: [NarrowFloat; 5] =
         [NarrowFloat::E4m3, NarrowFloat::E5m2, NarrowFloat::E2m3, NarrowFloat::E3m2, NarrowFloat::E2m1];
+
+    #[test]
+    fn f16_is_rounded_once() {
+        for (value, bits) in [
+            (198.5625, 0x5a34),
+            (198.5625 + 2f64.powi(-17), 0x5a35),
+            (198.5625 - 2f64.powi(-40), 0x5a34),
+            (198.6875 - 2f64.powi(-40), 0x5a35),
+            (-198.5625 - 2f64.powi(-40), 0xda35),
+            (65520.0, 0x7c00),
+            (65520.0 - 2f64.powi(-30), 0x7bff),
+            (2f64.powi(-25), 0x0000),
+            (2f64.powi(-25) + 2f64.powi(-60), 0x0001),
+            (-1e-300, 0x8000),
+            (1e300, 0x7c00),
+        ] {
+            assert_eq!(f16_nearest(value).to_bits(), bits, "{value}");
+        }
+        assert!(f16_nearest(f64::NAN).is_nan());
+    }
 
     #[test]
     fn known_values() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::cta::{Cluster, ClusterBarrier, Cta};
 use crate::fault::Fault;
@@ -46,9 +46,6 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) launch: Arc<Launch>,
-    /// Clusters started, and in all.
-    pub(crate) started: u64,
-    clusters: u64,
     /// CTAs that have not retired.
     pub(crate) live: u32,
     /// What its retired CTAs knew.
@@ -58,7 +55,7 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn ctas(&self) -> (u64, u64) {
         let per_cluster: u64 = self.launch.config.cluster.iter().map(|&n| u64::from(n)).product();
-        (self.started * per_cluster, self.clusters * per_cluster)
+        (self.launch.clusters_taken() * per_cluster, self.launch.clusters * per_cluster)
     }
 }
 
@@ -78,7 +75,7 @@ impl Node {
         loop {
             let stream = self.streams.get_mut(&key).expect("keys come from the map");
             if let Some(running) = &stream.running {
-                if running.started < running.clusters {
+                if running.launch.clusters_taken() < running.launch.clusters {
                     if !self.start_cluster(key) {
                         return Ok(moved);
                     }
@@ -121,8 +118,10 @@ impl Node {
             shared_bytes,
             started: self.machine.now,
             operations: AtomicU32::new(0),
+            clusters,
+            taken: AtomicU64::new(0),
         });
-        let running = Running { launch, started: 0, clusters, live: 0, knowledge: Foreign::default() };
+        let running = Running { launch, live: 0, knowledge: Foreign::default() };
         let oldest = self.streams.values().filter_map(|stream| Some(stream.running.as_ref()?.launch.started)).min();
         self.machine.recent.forget_before(oldest.unwrap_or(self.machine.now));
         self.streams.get_mut(&(gpu, stream)).expect("it has a command").running = Some(running);
@@ -131,7 +130,7 @@ impl Node {
     /// Starts the next cluster of a stream's launch; false when no SMs have room for it.
     fn start_cluster(&mut self, key: (u32, u32)) -> bool {
         let running = self.streams[&key].running.as_ref().expect("the caller saw it");
-        let (launch, number) = (running.launch.clone(), running.started);
+        let launch = running.launch.clone();
         let config = &launch.config;
         let size = config.cluster.iter().product::<u32>() as usize;
         let threads = launch.threads();
@@ -150,8 +149,8 @@ impl Node {
         }
         chosen.sort_by_key(|&sm| (sms[sm].ctas, sms[sm].shared_bytes));
         chosen.truncate(size);
-        let grid: [u64; 3] = std::array::from_fn(|axis| u64::from(config.grid[axis] / config.cluster[axis]));
-        let index = [number % grid[0], number / grid[0] % grid[1], number / grid[0] / grid[1]].map(|n| n as u32);
+        let Some(number) = launch.take_cluster() else { return false };
+        let index = launch.cluster_index(number);
         let cluster = machine.clusters.insert(Box::new(Cluster {
             ctas: Vec::with_capacity(size),
             live: size as u32,
@@ -189,7 +188,6 @@ impl Node {
         }
         machine.effects += 1;
         let running = self.streams.get_mut(&key).and_then(|stream| stream.running.as_mut()).expect("seen above");
-        running.started += 1;
         running.live += size as u32;
         true
     }

@@ -135,6 +135,9 @@ pub enum MbarrierChange {
         /// Bytes added to the transaction count by the same instruction.
         expect_bytes: i64,
     },
+    /// An arrival that comes on top of those expected, and so leaves the count as it was: that of
+    /// `cp.async.mbarrier.arrive` without `.noinc`.
+    ArrivedOnTop,
     /// Bytes added to the transaction count, or completed when negative.
     Transactions {
         /// How many.
@@ -170,7 +173,20 @@ pub enum AsyncOperation {
         /// Bytes of shared memory.
         bytes: u32,
     },
-    /// `tcgen05.mma`.
+    /// `st.async` or `red.async`.
+    RemoteStore {
+        /// Bytes of shared memory.
+        bytes: u32,
+    },
+    /// `clusterlaunchcontrol.try_cancel`; its responses follow as bulk loads.
+    LaunchCancel,
+    /// `cp.async` of a warp's lanes. It is complete when the last of them has waited for it, or has let an mbarrier tell
+    /// of it.
+    AsyncCopy {
+        /// Bytes of shared memory.
+        bytes: u32,
+    },
+    /// `tcgen05.mma`, or one warp's share of a `wgmma.mma_async`.
     Mma {
         /// Multiply-accumulates.
         macs: u64,

@@ -5,6 +5,8 @@ mod fixture;
 use fixture::{GPU, Machine, kernel, launch};
 use simulator::Fault;
 use simulator::program::{AsyncCopy, Operand, Operation, StateSpace};
+use simulator::trace::EventKind;
+use std::sync::{Arc, Mutex};
 
 /// Runs one CTA that takes a source of words 0x01010101 * i (wrapping) and an output of as many words.
 fn run(seed: u64, block: u32, body: &str) -> Result<Vec<u32>, Fault> {
@@ -176,4 +178,56 @@ fn every_form_decodes() {
     );
     let refusal = decode("cp.async.cg.shared.global [%r1], [%rd1], 8;").unwrap_err();
     assert_eq!(refusal, "the size must be 16 with `.cg`");
+}
+
+/// Stages of operations and changes of mbarriers, in order.
+fn observed(block: u32, body: &str) -> Vec<String> {
+    let ptx = kernel(".param .u64 source", &format!("ld.param.u64 %rd1, [source]; mov.u32 %r1, %tid.x; {body} ret;"));
+    let mut machine = Machine::new(1, 1, &ptx);
+    let source = machine.buffer(GPU, &source(128));
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = events.clone();
+    machine.node.observe(move |event| {
+        seen.lock().unwrap().extend(match event.kind {
+            EventKind::Operation { number, operation, stage, .. } => Some(format!("{number} {operation:?} {stage:?}")),
+            EventKind::Mbarrier { change, state, .. } => Some(format!("{change:?}, {} pending", state.pending)),
+            _ => None,
+        });
+    });
+    machine.run(launch(1, 1, block), &[source]).unwrap();
+    events.lock().unwrap().clone()
+}
+
+#[test]
+fn an_observer_is_told_when_copies_are_waited_for() {
+    let body = ".shared .align 16 .b8 tile[64];
+        cp.async.cg.shared.global [tile], [%rd1], 16; cp.async.commit_group;
+        cp.async.ca.shared.global [tile+16], [%rd1+16], 8; cp.async.commit_group;
+        cp.async.wait_group 1; cp.async.wait_group 0;";
+    let expected = [
+        "0 AsyncCopy { bytes: 16 } Issued",
+        "1 AsyncCopy { bytes: 8 } Issued",
+        "0 AsyncCopy { bytes: 16 } Completed",
+        "1 AsyncCopy { bytes: 8 } Completed",
+    ];
+    assert_eq!(observed(1, body), expected);
+    // The bytes are those of all lanes, and the copies are complete when the last lane has waited.
+    let body = ".shared .align 16 .b8 tile[64]; mov.u32 %r2, tile; shl.b32 %r3, %r1, 4; add.u32 %r2, %r2, %r3;
+        cp.async.cg.shared.global [%r2], [%rd1], 16; setp.eq.u32 %p1, %r1, 0; @%p1 cp.async.wait_all;
+        @!%p1 cp.async.wait_all;";
+    assert_eq!(observed(4, body), ["0 AsyncCopy { bytes: 64 } Issued", "0 AsyncCopy { bytes: 64 } Completed"]);
+}
+
+#[test]
+fn an_observer_is_told_of_arrivals_for_copies() {
+    let body = |form: &str| {
+        format!(
+            ".shared .align 16 .b8 tile[64]; .shared .align 8 .b64 bar; mbarrier.init.shared.b64 [bar], 1;
+             cp.async.cg.shared.global [tile], [%rd1], 16; cp.async.mbarrier.arrive{form}.shared::cta.b64 [bar];"
+        )
+    };
+    let copy = ["Initialised, 1 pending", "0 AsyncCopy { bytes: 16 } Issued", "0 AsyncCopy { bytes: 16 } Completed"];
+    let arrived = "Arrived { arrivals: 1, expect_bytes: 0 }, 0 pending";
+    assert_eq!(observed(1, &body(".noinc")), [&copy[..], &[arrived, "PhaseCompleted, 1 pending"]].concat());
+    assert_eq!(observed(1, &body("")), [&copy[..], &["ArrivedOnTop, 1 pending"]].concat());
 }

@@ -227,6 +227,35 @@ fn a_tensor_map_moves_a_swizzled_box_there_and_back() {
 }
 
 #[test]
+fn a_store_ends_rows_of_the_tensor_after_sixteen_bytes() {
+    let ptx = ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .align 64 .b8 to[128])\n{
+         .reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .shared .align 1024 .b8 tile[256];
+         mov.u64 %rd1, to; cvta.param.u64 %rd1, %rd1; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 3; mov.u32 %r3, tile; add.u32 %r2, %r2, %r3;
+         st.shared.v2.b32 [%r2], {0x00010001, 0x00010001}; fence.proxy.async.shared::cta; bar.warp.sync 0xffffffff;
+         mov.s32 %r4, 0; setp.ne.u32 %p1, %r1, 0; @%p1 bra DONE;
+         cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {%r4, 1}], [tile];
+         cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; DONE: ret; }";
+    let mut machine = Machine::new(1, 3, ptx);
+    let tensor = machine.buffer(GPU, &[0; 4 * 8]);
+    let map = encode_tensor_map(&TensorMapDescription {
+        element: TensorMapElement::U16,
+        base: tensor,
+        dimensions: vec![5, 4],
+        strides_bytes: vec![32],
+        box_dimensions: vec![16, 8],
+        element_strides: vec![1, 1],
+        swizzle: TensorMapSwizzle::B32,
+        nan_fill: false,
+    })
+    .unwrap();
+    machine.node.launch(GpuId(0), 0, machine.module, "k", launch(1, 1, 32), &[&map.0]).unwrap();
+    machine.node.run().unwrap();
+    // Rows 1 to 3, and beyond the five columns that the tensor has.
+    let row = [0x0001_0001, 0x0001_0001, 0x0001_0001, 0x0001_0001, 0, 0, 0, 0];
+    assert_eq!(machine.words(GPU, tensor, 32), [[0; 8], row, row, row].concat());
+}
+
+#[test]
 fn a_box_must_be_aligned() {
     assert_fault(
         1,

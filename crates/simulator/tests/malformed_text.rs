@@ -76,7 +76,7 @@ fn every_kind_of_error() {
             "unsupported: `movmatrix.sync.aligned.m8n8.trans.b16`",
             "movmatrix.sync.aligned.m8n8.trans.b16",
         ),
-        (".reg .b128 %q;", "unsupported: 128-bit registers", "%q"),
+        ("mov.b128 %rd1, %rd2;", "expected `.b128`, found `.b64` register `%rd1`", "%rd1"),
         ("add.u32 %r1, %r2;", "`add.u32` takes 3 operands, found 2", "add.u32"),
         ("bar.sync 0, 32, 1;", "`bar.sync` takes 1 to 2 operands, found 3", "bar.sync"),
         ("add.u32 %r1, %r2, %f1;", "expected `.u32`, found `.f32` register `%f1`", "%f1"),

@@ -139,3 +139,87 @@ fn cluster_barriers_alternate() {
     let fault = Machine::new(1, 0, &kernel("", "barrier.cluster.wait; ret;")).run(launch(2, 2, 1), &[]).unwrap_err();
     assert!(fault.to_string().ends_with("barrier.cluster.wait out of turn: a thread must alternate arrive and wait"));
 }
+
+/// Both CTAs of a cluster, one thread each: `remote` acts on the other's mbarrier (`%r8`, generic in `%rd8`), on which two
+/// arrivals are expected; then each waits for its own and reads `word`, which the other wrote before.
+fn remote(remote: &str) -> String {
+    kernel(
+        ".param .u64 out",
+        &format!(
+            ".shared .align 8 .b64 bar; .shared .u32 word; ld.param.u64 %rd1, [out];
+             mov.u32 %r1, %cluster_ctarank; xor.b32 %r4, %r1, 1; mov.u32 %r7, bar; mov.u32 %r5, word;
+             mapa.shared::cluster.u32 %r8, %r7, %r4; mapa.shared::cluster.u32 %r6, %r5, %r4;
+             cvt.u64.u32 %rd7, %r7; cvta.shared.u64 %rd7, %rd7; mapa.u64 %rd8, %rd7, %r4;
+             getctarank.u64 %r9, %rd8; setp.ne.u32 %p1, %r9, %r4; @%p1 trap;
+             mbarrier.init.shared.b64 [bar], 2;
+             barrier.cluster.arrive.release; barrier.cluster.wait.acquire;
+             add.u32 %r2, %r1, 5; st.shared::cluster.u32 [%r6], %r2;
+             {remote}
+             WAIT: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [bar], 0; @!%p2 bra WAIT;
+             ld.shared.u32 %r10, [word]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r10;
+             barrier.cluster.arrive.relaxed; barrier.cluster.wait; ret;"
+        ),
+    )
+}
+
+fn run_remote(seed: u64, statements: &str) -> Result<Vec<u32>, simulator::Fault> {
+    let mut machine = Machine::new(1, seed, &remote(statements));
+    let out = machine.buffer(GPU, &[0; 2]);
+    machine.run(launch(2, 2, 1), &[out])?;
+    Ok(machine.words(GPU, out, 2))
+}
+
+#[test]
+fn remote_mbarriers() {
+    let arrive = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r8];";
+    let cases = [
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r8], 2;".to_owned(),
+        format!("{arrive} {arrive}"),
+        format!("{arrive} mbarrier.arrive.release.cluster.b64 _, [%rd8];"),
+        format!("mbarrier.arrive_drop.release.cluster.shared::cluster.b64 _, [%r8]; {arrive}"),
+        format!(
+            "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r8], 24; {arrive}
+                 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r8], 24;"
+        ),
+        format!(
+            "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%r8], 24; {arrive} {arrive}
+                 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r8], 16;
+                 mbarrier.complete_tx.relaxed.cluster.b64 [%rd8], 8;"
+        ),
+    ];
+    for case in &cases {
+        for seed in 0..8 {
+            assert_eq!(run_remote(seed, case).unwrap_or_else(|fault| panic!("{case}: {fault}")), [6, 5], "{case}");
+        }
+    }
+    // A relaxed arrival hands on no memory.
+    for seed in 0..8 {
+        let relaxed = "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r8], 2;";
+        let fault = run_remote(seed, relaxed).unwrap_err().to_string();
+        assert!(fault.contains("data race in shared memory at 0x8: warp 0 of cluster CTA"), "{fault}");
+    }
+    // Bytes that never come keep the phase open.
+    let short = "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r8], 24; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r8];";
+    assert!(run_remote(0, short).unwrap_err().to_string().contains("phase 0 has 0 of 2 arrivals and 24 bytes pending"));
+    let wait = "mbarrier.test_wait.parity.b64 %p3, [%rd8], 0;";
+    let fault = run_remote(0, wait).unwrap_err().to_string();
+    assert!(fault.contains("mbarrier.test_wait works on the executing CTA's own shared memory only"), "{fault}");
+}
+
+#[test]
+fn remote_mbarriers_return_no_state_and_cannot_be_waited_for() {
+    let registers = ".reg .pred %p1; .reg .b32 %r<8>; .reg .b64 %rd<8>;";
+    for (text, part) in [
+        ("mbarrier.arrive.release.cluster.shared::cluster.b64 %rd1, [%r1];", "`_` (a remote barrier returns no state)"),
+        ("mbarrier.try_wait.parity.shared::cluster.b64 %p1, [%rd1], 0;", "does not take `.shared::cluster` here"),
+        ("mbarrier.init.shared::cluster.b64 [%rd1], 1;", "does not take `.shared::cluster` here"),
+        ("mbarrier.complete_tx.relaxed.shared::cluster.b64 [%r1], 1;", "both an order and a scope, or neither"),
+        ("mbarrier.complete_tx.release.cluster.shared::cluster.b64 [%r1], 1;", "both an order and a scope, or neither"),
+    ] {
+        let ptx = format!(
+            ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k() {{ {registers} {text} ret; }}"
+        );
+        let error = simulator::ptx::load(&ptx).unwrap_err().to_string();
+        assert!(error.contains(part), "{text}: {error}");
+    }
+}

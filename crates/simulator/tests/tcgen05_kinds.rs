@@ -206,3 +206,36 @@ fn a_kind_takes_only_its_formats() {
     let message = F16.run(1, &text).expect_err("no fault").to_string();
     assert!(message.contains("instruction descriptor 0x08101490 for F16"), "{message}");
 }
+
+/// What the ISA has and the simulator does not execute is refused by name, before anything runs.
+#[test]
+fn products_that_are_not_executed_are_refused_at_load_time() {
+    let registers = ".reg .pred %p; .reg .b32 %r<8>; .reg .b64 %rd<4>;";
+    let scaled = "[%r0], %rd0, %rd1, %r1, [%r2], [%r3], %p";
+    let cases = [
+        ("ws.cta_group::1.kind::f16", "[%r0], %rd0, %rd1, %r1, %p", "weight-stationary forms"),
+        ("ws.cta_group::1.kind::i8", "[%r0], %rd0, %rd1, %r1, %p", "weight-stationary forms"),
+        ("ws.cta_group::1.kind::tf32.collector::b0::fill", "[%r0], %rd0, %rd1, %r1, %p", "weight-stationary forms"),
+        ("ws.sp.cta_group::1.kind::f16", "[%r0], %rd0, %rd1, [%r2], %r1, %p", "weight-stationary forms"),
+        ("sp.cta_group::1.kind::f16", "[%r0], %rd0, %rd1, [%r2], %r1, %p", "sparse operands"),
+        (
+            "sp.cta_group::1.kind::mxf4.block_scale.scale_vec::2X",
+            "[%r0], %rd0, %rd1, [%r4], %r1, [%r2], [%r3], %p",
+            "sparse operands",
+        ),
+        ("cta_group::1.kind::mxf4.block_scale.scale_vec::2X", scaled, "4-bit kinds"),
+        ("cta_group::1.kind::mxf4.block_scale.block32", scaled, "4-bit kinds"),
+        ("cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X", scaled, "4-bit kinds"),
+        ("cta_group::1.kind::f16.ashift", "[%r0], [%r4], %rd1, %r1, %p", ".ashift"),
+        ("cta_group::1.kind::f16", "[%r0], %rd0, %rd1, %r1, %p, 3", "scale-input-d"),
+    ];
+    for (form, operands, what) in cases {
+        let text = format!("tcgen05.mma.{form} {operands};");
+        let ptx = format!(
+            ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{{\n{registers}\n{text}\nret;\n}}\n"
+        );
+        let error = simulator::ptx::load(&ptx).expect_err("accepted");
+        assert_eq!(error.to_string(), format!("unsupported: `tcgen05.mma.{form}`: {what}"));
+        assert!(error.diagnostic().contains(&text), "{}", error.diagnostic());
+    }
+}

@@ -170,7 +170,7 @@ impl Setup {
         let sum = sign * product(&self.a, &self.b, row, column);
         let old = if self.request.enable_input_d { self.old[row * self.case.n + column] } else { 0 };
         match self.case.d {
-            0 => half::f16::from_f64(half::f16::from_bits(old as u16).to_f64() + sum).to_bits().into(),
+            0 => simulator::number::f16_nearest(half::f16::from_bits(old as u16).to_f64() + sum).to_bits().into(),
             1 => ((f64::from(f32::from_bits(old)) + sum) as f32).to_bits(),
             _ => (old as i32).wrapping_add(sum as i32) as u32,
         }

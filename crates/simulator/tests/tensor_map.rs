@@ -82,6 +82,46 @@ fn instructions_are_checked() {
     let walk = |coordinates: &[i32], shared| map.for_each_chunk(coordinates, shared, |_| ());
     assert_eq!(walk(&[0], 0), Err(TensorMapError::Coordinates { given: 1, rank: 2 }));
     assert_eq!(walk(&[0, 0], 64), Err(TensorMapError::SharedAlignment { shared: 64 }));
+    // Elements of 2 bytes: eight to the unit.
+    for (coordinates, load, store) in [
+        ([0, 0], true, true),
+        ([8, 7], true, true),
+        ([1 << 30, 1 << 30], true, true),
+        ([4, 0], false, false),
+        ([-3, 0], false, false),
+        ([-8, 0], true, false),
+        ([0, -1], true, false),
+        ([i32::MIN, 0], true, false),
+        ([i32::MAX, 0], false, false),
+    ] {
+        assert_eq!(map.check_coordinates(&coordinates, false).is_ok(), load, "{coordinates:?}");
+        assert_eq!(map.check_coordinates(&coordinates, true).is_ok(), store, "{coordinates:?}");
+    }
+}
+
+/// Stores end rows of the tensor after the 16 bytes that have the last element; loads after the last element.
+#[test]
+fn stores_are_clipped_at_sixteen_bytes() {
+    for (element, extent) in [(Element::U8, 100), (Element::Bf16, 50), (Element::F32, 25), (Element::Bf16, 56)] {
+        let size = u64::from(element.bytes());
+        let mut description = matrix();
+        description.element = element;
+        description.dimensions = vec![extent, 5];
+        description.box_dimensions = vec![(128 / size) as u32, 8];
+        let map = decode(&description);
+        let mut longer = description.clone();
+        longer.dimensions[0] = (extent * size).next_multiple_of(16) / size;
+        for first in [0, 64 / size as i32, 96 / size as i32, 112 / size as i32] {
+            let mut stored = vec![None; map.box_bytes() as usize];
+            map.for_each_stored_chunk(&[first, 0], 0, |chunk| {
+                for byte in 0..chunk.bytes {
+                    stored[(chunk.shared_offset + byte) as usize] = chunk.global.map(|at| at + u64::from(byte));
+                }
+            })
+            .unwrap();
+            assert_eq!(stored, naive(&longer, &[first, 0], 0), "{element:?} {first}");
+        }
+    }
 }
 
 /// For each byte of the box in shared memory, the global byte it comes from, element by element.

@@ -326,10 +326,6 @@ fn forms_that_do_not_exist_are_refused_at_load_time() {
         "`mma.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32` needs a combination of shape and types that mma has"
     );
     assert_eq!(
-        refusal("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];"),
-        "unsupported: `ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8`: only the shape .m8n8"
-    );
-    assert_eq!(
         refusal("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2}, [%r3];"),
         "expected a vector of 4, found a vector of 2"
     );

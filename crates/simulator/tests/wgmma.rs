@@ -6,6 +6,9 @@ use fixture::{GPU, Machine, kernel_for, launch};
 use half::{bf16, f16};
 use simulator::Fault;
 use simulator::number::NarrowFloat;
+use simulator::program::Operation;
+use simulator::trace::{AsyncOperation, Event, EventKind, Stage};
+use std::sync::{Arc, Mutex};
 
 const M: usize = 64;
 /// Where B starts in shared memory.
@@ -156,6 +159,16 @@ impl Case {
     }
 
     fn run_text(&self, seed: u64, threads: u32, ptx: &str) -> Result<Vec<u32>, Fault> {
+        self.run_observed(seed, threads, ptx, |_| ())
+    }
+
+    fn run_observed(
+        &self,
+        seed: u64,
+        threads: u32,
+        ptx: &str,
+        observe: impl FnMut(&Event<'_>) + Send + 'static,
+    ) -> Result<Vec<u32>, Fault> {
         let mut image = vec![0u8; IMAGE_BYTES];
         let mut put = |at: usize, bytes: usize, bits: u32| {
             image[at..at + bytes].copy_from_slice(&bits.to_le_bytes()[..bytes]);
@@ -187,6 +200,7 @@ impl Case {
         }
         let image: Vec<u32> = image.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
         let mut machine = Machine::new(1, seed, ptx);
+        machine.node.observe(observe);
         let image = machine.buffer(GPU, &image);
         let fragments = machine.buffer(GPU, &fragments);
         let words = 128 * self.d_registers();
@@ -400,4 +414,39 @@ fn only_its_own_target_has_it() {
         message,
         "`wgmma.mma_async.sync.aligned.m64n64k8.f32.bf16.bf16` needs a combination of shape and types that wgmma.mma_async has"
     );
+}
+
+#[test]
+fn an_observer_is_told_of_each_warps_share() {
+    let text = CASE.ptx(&EDIT);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = events.clone();
+    let observe = move |event: &Event<'_>| {
+        let mut seen = seen.lock().unwrap();
+        match event.kind {
+            EventKind::Operation { warp, operation: AsyncOperation::Mma { macs }, stage, number, .. } => {
+                assert_eq!(macs, 16 * 64 * 16);
+                seen.push((warp, number, Some(stage)));
+            }
+            // The instruction after the wait.
+            EventKind::Instruction { warp, pc, .. } => {
+                let is_store = matches!(event.kernel.instructions[pc as usize].operation, Operation::Store(_));
+                if is_store && seen.iter().any(|&(of, ..)| of == warp) {
+                    seen.push((warp, 0, None));
+                }
+            }
+            _ => {}
+        }
+    };
+    CASE.run_observed(1, 128, &text, observe).unwrap();
+    let events = events.lock().unwrap();
+    for warp in 0..4 {
+        let own: Vec<_> = events.iter().filter(|event| event.0 == warp).collect();
+        let of = |stage| own.iter().filter(|event| event.2 == stage).map(|event| event.1).collect::<Vec<_>>();
+        assert_eq!(of(Some(Stage::Issued)).len(), 2);
+        // In order of issue, and before the results are used.
+        assert_eq!(of(Some(Stage::Issued)), of(Some(Stage::Completed)));
+        let last = own.iter().rposition(|event| event.2 == Some(Stage::Completed));
+        assert!(last < own.iter().position(|event| event.2.is_none()));
+    }
 }

@@ -15,3 +15,17 @@ pub fn proxy_alias() {
     // SAFETY: a fence.
     unsafe { asm!("fence.proxy.alias;") }
 }
+
+/// `fence.proxy.async.shared::cta`: makes earlier generic stores to shared memory visible to bulk copies.
+#[inline(always)]
+pub fn proxy_async_shared() {
+    // SAFETY: a fence.
+    unsafe { asm!("fence.proxy.async.shared::cta;") }
+}
+
+/// `fence.proxy.async.global`: orders bulk copies to global memory behind what the generic proxy has observed.
+#[inline(always)]
+pub fn proxy_async_global() {
+    // SAFETY: a fence.
+    unsafe { asm!("fence.proxy.async.global;") }
+}

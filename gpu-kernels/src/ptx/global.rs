@@ -1,4 +1,4 @@
-//! Global memory: flag words with their order and scope, and 16-byte data stores.
+//! Global memory: flag words with their order and scope, and data.
 
 use core::arch::asm;
 
@@ -72,4 +72,29 @@ pub unsafe fn store_v4(address: u64, value: [u32; 4]) {
         asm!("st.global.v4.b32 [{a}], {{{v0}, {v1}, {v2}, {v3}}};", a = in(reg64) address,
              v0 = in(reg32) value[0], v1 = in(reg32) value[1], v2 = in(reg32) value[2], v3 = in(reg32) value[3])
     }
+}
+
+/// `ld.global.v4.b32`.
+///
+/// # Safety
+/// As for [`store_v4`].
+#[inline(always)]
+pub unsafe fn load_v4(address: u64) -> [u32; 4] {
+    let (v0, v1, v2, v3);
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("ld.global.v4.b32 {{{v0}, {v1}, {v2}, {v3}}}, [{a}];", a = in(reg64) address,
+             v0 = out(reg32) v0, v1 = out(reg32) v1, v2 = out(reg32) v2, v3 = out(reg32) v3)
+    }
+    [v0, v1, v2, v3]
+}
+
+/// `st.global.b32`.
+///
+/// # Safety
+/// `address` is a mapped, 4-byte aligned word.
+#[inline(always)]
+pub unsafe fn store(address: u64, value: u32) {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("st.global.b32 [{a}], {v};", a = in(reg64) address, v = in(reg32) value) }
 }

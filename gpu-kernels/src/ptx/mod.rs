@@ -4,11 +4,13 @@
 //! to global memory, which on this target are the same numbers.
 
 pub mod barrier;
+pub mod cluster;
 pub mod convert;
 pub mod fence;
 pub mod global;
 pub mod mbarrier;
 pub mod multimem;
+pub mod packed;
 pub mod shared;
 pub mod special;
 pub mod tcgen05;

@@ -20,4 +20,5 @@ special_register! {
     cta_index = "%ctaid.x",
     cta_count = "%nctaid.x",
     lane_index = "%laneid",
+    cluster_cta_rank = "%cluster_ctarank",
 }

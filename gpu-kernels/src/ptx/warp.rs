@@ -26,3 +26,15 @@ pub fn broadcast_first(value: u32) -> u32 {
     unsafe { asm!("shfl.sync.idx.b32 {r}, {v}, 0, 0x1f, 0xffffffff;", r = out(reg32) result, v = in(reg32) value) }
     result
 }
+
+/// `shfl.sync.bfly`: the value of the lane whose index differs by `MASK`.
+#[inline(always)]
+pub fn shuffle_xor<const MASK: u32>(value: u32) -> u32 {
+    let result;
+    // SAFETY: all lanes are members.
+    unsafe {
+        asm!("shfl.sync.bfly.b32 {r}, {v}, {m}, 0x1f, 0xffffffff;",
+             r = out(reg32) result, v = in(reg32) value, m = const MASK)
+    }
+    result
+}

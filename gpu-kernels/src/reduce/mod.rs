@@ -5,7 +5,7 @@ pub mod multimem;
 
 use plan::arguments::Mode;
 use plan::kernels::roles;
-use plan::schedule::{SLICE_ROWS, Slice, SliceGrid, div_rem, owned_rows, shard_rows};
+use plan::schedule::{Slice, SliceGrid, div_rem, owned_rows, shard_rows};
 
 use crate::gemm::{Launch, NamedBarrier};
 use crate::ptx::{barrier, global, special};
@@ -15,8 +15,6 @@ use crate::variant::Variant;
 const THREADS: u32 = roles::COMMUNICATION_WARPS * plan::WARP_LANES;
 /// BF16 elements in 16 bytes.
 const CHUNK: u32 = 8;
-/// Loads that a lane keeps in flight: a full slice of 128 columns in one go.
-const IN_FLIGHT: usize = (SLICE_ROWS * 128 / CHUNK / plan::WARP_LANES) as usize;
 
 /// How a slice's partials come together.
 pub trait Transport {
@@ -121,10 +119,13 @@ unsafe fn reduce_slices<V: Variant, T: Transport, S: Sink>(
 /// Reduces one slice: all loads of a round are issued before the first store, to cover their latency.
 #[inline(always)]
 unsafe fn reduce_slice<V: Variant, T: Transport, S: Sink>(launch: &Launch, slice: Slice) {
-    let chunks_per_row = V::SPEC.tile.n / CHUNK;
+    let chunks_per_row = launch.tiles.tile_columns(slice.tile) / CHUNK;
     let chunks = slice.rows.len() * chunks_per_row;
     let column = slice.tile.column * V::SPEC.tile.n;
-    let place = |chunk: u32| (slice.rows.start + chunk / chunks_per_row, column + chunk % chunks_per_row * CHUNK);
+    let place = |chunk: u32| {
+        let (row, chunk_in_row) = div_rem(chunk, chunks_per_row);
+        (slice.rows.start + row, column + chunk_in_row * CHUNK)
+    };
     let reduce = |chunk: u32| {
         let (row, column) = place(chunk);
         // SAFETY: the chunk lies in the slice.
@@ -135,26 +136,30 @@ unsafe fn reduce_slice<V: Variant, T: Transport, S: Sink>(launch: &Launch, slice
         // SAFETY: as above.
         unsafe { S::put::<T>(launch, row, column, value) }
     };
-    let round = plan::WARP_LANES * IN_FLIGHT as u32;
-    let mut start = special::lane_index();
-    if chunks.is_multiple_of(round) {
-        while start < chunks {
-            // Written out: an array that a loop variable indexes would go to local memory.
-            macro_rules! round {
-                ($($i:literal),*) => {
-                    let values = [$(reduce(start + $i * plan::WARP_LANES)),*];
-                    $(put(start + $i * plan::WARP_LANES, values[$i]);)*
-                    const { assert!([$($i),*].len() == IN_FLIGHT) };
-                };
-            }
-            round!(0, 1, 2, 3, 4, 5, 6, 7);
-            start += round;
+    let lane = special::lane_index();
+    let mut start = 0;
+    // Written out: an array that a loop variable indexes would go to local memory.
+    macro_rules! round {
+        ($($i:literal),*) => {{
+            let values = [$(reduce(start + lane + $i * plan::WARP_LANES)),*];
+            $(put(start + lane + $i * plan::WARP_LANES, values[$i]);)*
+            start += [$($i),*].len() as u32 * plan::WARP_LANES;
+        }};
+    }
+    while chunks - start >= 8 * plan::WARP_LANES {
+        round!(0, 1, 2, 3, 4, 5, 6, 7);
+    }
+    if chunks - start >= 4 * plan::WARP_LANES {
+        round!(0, 1, 2, 3);
+    }
+    if chunks - start >= 2 * plan::WARP_LANES {
+        round!(0, 1);
+    }
+    while start < chunks {
+        if start + lane < chunks {
+            put(start + lane, reduce(start + lane));
         }
-    } else {
-        while start < chunks {
-            put(start, reduce(start));
-            start += plan::WARP_LANES;
-        }
+        start += plan::WARP_LANES;
     }
 }
 

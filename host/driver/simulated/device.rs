@@ -283,6 +283,7 @@ impl Device for SimulatedDevice {
             element: match description.element {
                 TensorMapElement::Bf16 => sim::TensorMapElement::Bf16,
                 TensorMapElement::U8 => sim::TensorMapElement::U8,
+                TensorMapElement::U64 => sim::TensorMapElement::U64,
             },
             base: description.base,
             dimensions: description.dimensions[..dimensions].to_vec(),

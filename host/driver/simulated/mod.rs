@@ -10,6 +10,8 @@ mod ranks;
 
 pub use device::SimulatedDevice;
 pub use simulator::node::{Counters, NodeConfig};
+pub use simulator::timeline::Timeline;
+pub use simulator::trace::Event;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -103,6 +105,12 @@ impl SimulatedNode {
     /// Sets the counters of every GPU to zero.
     pub fn reset_counters(&self) {
         self.shared.lock().node.reset_counters();
+    }
+
+    /// Tells `observer` of everything that the node does from now on, in place of an earlier observer. It must not call
+    /// the node or its devices, which wait for it.
+    pub fn observe(&self, observer: impl FnMut(&Event<'_>) + Send + 'static) {
+        self.shared.lock().node.observe(observer);
     }
 
     /// What the devices handed out and did not get back.

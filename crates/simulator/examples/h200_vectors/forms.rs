@@ -79,6 +79,16 @@ const HALVES: [(&str, Kind, Output); 4] =
     [("f16", F16, OUT_F16), ("f16x2", F16x2, OUT_F16X2), ("bf16", Bf16, OUT_BF16), ("bf16x2", Bf16x2, OUT_BF16X2)];
 const ROUNDINGS: [&str; 4] = [".rn", ".rz", ".rm", ".rp"];
 
+/// Whether an integer type holds every value of another; `.sat` between them does not assemble then.
+fn holds_every(to: &str, from: &str) -> bool {
+    let parts = |ty: &str| (ty.starts_with('s'), ty[1..].parse::<u32>().unwrap_or(0));
+    let ((to_signed, to_bits), (from_signed, from_bits)) = (parts(to), parts(from));
+    match to_signed == from_signed {
+        true => to_bits >= from_bits,
+        false => to_signed && to_bits > from_bits,
+    }
+}
+
 impl Forms {
     fn add(&mut self, name: impl Into<String>, text: impl Into<String>, inputs: &[Kind], output: Output) {
         let form = Form { name: name.into(), text: text.into(), inputs: inputs.to_vec(), output, tolerance: EXACT };
@@ -384,12 +394,17 @@ impl Forms {
         for (to, _, output) in types {
             for (from, kind, _) in types {
                 self.plain(format!("cvt.{to}.{from}"), &[kind], output);
-                self.plain(format!("cvt.sat.{to}.{from}"), &[kind], output);
+                if !holds_every(to, from) {
+                    self.plain(format!("cvt.sat.{to}.{from}"), &[kind], output);
+                }
             }
             for rounding in [".rni", ".rzi", ".rmi", ".rpi"] {
                 let floats = [("f16", F16), ("bf16", Bf16), ("f32", F32), ("f64", F64)];
                 for (from, kind) in floats {
-                    self.plain(format!("cvt{rounding}.{to}.{from}"), &[kind], output);
+                    // No `bf16` is converted to an integer of 8 bits, nor the reverse.
+                    if !(from == "bf16" && to.ends_with('8')) {
+                        self.plain(format!("cvt{rounding}.{to}.{from}"), &[kind], output);
+                    }
                 }
                 self.plain(format!("cvt{rounding}.ftz.{to}.f32"), &[F32], output);
             }
@@ -397,7 +412,9 @@ impl Forms {
         for (from, kind, _) in types {
             for rounding in ROUNDINGS {
                 for (to, output) in [("f16", OUT_F16), ("bf16", OUT_BF16), ("f32", OUT_F32), ("f64", OUT_F64)] {
-                    self.plain(format!("cvt{rounding}.{to}.{from}"), &[kind], output);
+                    if !(to == "bf16" && from.ends_with('8')) {
+                        self.plain(format!("cvt{rounding}.{to}.{from}"), &[kind], output);
+                    }
                 }
             }
             self.plain(format!("cvt.rn.sat.f32.{from}"), &[kind], OUT_F32);

@@ -1,8 +1,9 @@
 //! Writes what `tools/h200_cross_check/run.py` compares with a GPU: a PTX module with one entry per per-lane instruction form,
-//! operands, and the results of the simulator, which runs the same entries.
+//! operands, and the results of the simulator, which runs the same entries; and the same for what warps and engines do together.
 //!
 //! `cargo run --release -p gemm-rs-ar-simulator --example h200_vectors -- DIRECTORY`
 
+mod engines;
 mod forms;
 mod inputs;
 
@@ -92,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(directory.join("manifest.json"), &manifest)?;
     let total = text.len() + operands.len() + expected.len() + manifest.len();
     println!("{} forms of {CASES} cases, {:.1} MB", forms.len(), total as f64 / 1e6);
-    Ok(())
+    engines::write(&directory)
 }
 
 fn packed(values: &[u64], bits: u32) -> Vec<u8> {

@@ -57,7 +57,7 @@ pub(super) fn square_root(a: f64) -> f64 {
 
 /// The `f32` rounded to odd of a value that may itself have been rounded to odd.
 #[inline(always)]
-pub(super) fn narrow(value: f64) -> f32 {
+pub(crate) fn narrow(value: f64) -> f32 {
     let rounded = value as f32;
     let bits = rounded.to_bits();
     let away = value.abs() > f64::from(rounded.abs());

@@ -16,6 +16,7 @@ mod integer;
 mod lanes;
 mod movement;
 
+pub(crate) use exact::narrow as narrow_to_odd;
 pub use format::{decode as decode_float, encode as encode_float};
 
 use crate::program::{LaneMask, Registers, ScalarInstruction};
@@ -43,6 +44,9 @@ pub fn execute(
     match instruction {
         I::Move { destination, source } => movement::copy(warp, *destination, *source),
         I::Pack { destination, sources, element_bits } => movement::pack(warp, *destination, sources, *element_bits),
+        I::MoveWide { destinations, destination_bits, sources, source_bits } => {
+            movement::copy_wide(warp, (destinations, *destination_bits), (sources, *source_bits));
+        }
         I::Unpack { destinations, source, element_bits } => {
             movement::unpack(warp, destinations, *source, *element_bits);
         }

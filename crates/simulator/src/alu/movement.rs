@@ -32,6 +32,26 @@ pub(super) fn unpack(warp: &mut Warp<'_>, destinations: &[Option<Register>], sou
     }
 }
 
+/// 128 bits from some elements to others.
+pub(super) fn copy_wide(
+    warp: &mut Warp<'_>,
+    (destinations, destination_bits): (&[Option<Register>], u32),
+    (sources, source_bits): (&[Operand], u32),
+) {
+    let mut wide = [0u128; WARP_LANES];
+    for (i, source) in sources.iter().enumerate() {
+        for (slot, value) in wide.iter_mut().zip(warp.fetch(*source)) {
+            *slot |= u128::from(value) << (i as u32 * source_bits);
+        }
+    }
+    let mask = u64::MAX >> (64 - destination_bits);
+    for (i, destination) in destinations.iter().enumerate() {
+        if let Some(destination) = *destination {
+            warp.write(destination, |lane| (wide[lane] >> (i as u32 * destination_bits)) as u64 & mask);
+        }
+    }
+}
+
 pub(super) fn select(
     warp: &mut Warp<'_>,
     destination: Register,

@@ -22,7 +22,8 @@ pub(super) const REDUCTIONS: [(&str, AtomicOperation); 8] = [
 
 /// The element type of an arithmetic operation in memory.
 pub(super) fn element(ty: Type) -> ElementType {
-    let bytes = (ty.bits() / 8) as u8;
+    // 128 bits are swapped as two halves.
+    let bytes = (ty.bits().min(64) / 8) as u8;
     match ty {
         Type::U8 | Type::U16 | Type::U32 | Type::U64 => ElementType::Unsigned(bytes),
         Type::S8 | Type::S16 | Type::S32 | Type::S64 => ElementType::Signed(bytes),
@@ -49,7 +50,7 @@ pub(super) fn atom(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
 
 pub(super) fn red(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     if form.has(".async") {
-        return Err(form.unsupported(""));
+        return super::remote_store::reduce(form);
     }
     let operation = form.choose_required("an operation", &REDUCTIONS)?;
     decode(form, operation, false)
@@ -63,8 +64,8 @@ fn types(operation: AtomicOperation) -> &'static [Type] {
         O::Min | O::Max => &[T::U32, T::S32, T::U64, T::S64, T::F16, T::F16x2, T::Bf16, T::Bf16x2],
         O::And | O::Or | O::Xor => &[T::B32, T::B64],
         O::Increment | O::Decrement => &[T::U32],
-        O::Exchange => &[T::B32, T::B64],
-        O::CompareAndSwap => &[T::B16, T::B32, T::B64],
+        O::Exchange => &[T::B32, T::B64, T::B128],
+        O::CompareAndSwap => &[T::B16, T::B32, T::B64, T::B128],
     }
 }
 
@@ -111,13 +112,20 @@ fn decode(form: &mut Form<'_, '_>, operation: AtomicOperation, returns: bool) ->
     let operands = form.operands(count, count)?;
     check_cache_policy(form, operands.get(first + 1 + sources))?;
     let mut destinations = Vec::new();
-    if returns {
+    if ty == Type::B128 {
+        form.needs(Needs::SM90)?;
+        destinations.extend(form.wide_register(&operands[0])?.map(Some));
+    } else if returns {
         for element in form.exact_elements(&operands[0], length)? {
             destinations.push(form.register_or_sink(element, ty)?);
         }
     }
     let mut values = Vec::with_capacity(length.max(sources));
     for operand in &operands[first + 1..first + 1 + sources] {
+        if ty == Type::B128 {
+            values.extend(form.wide_source(operand)?);
+            continue;
+        }
         for element in form.exact_elements(operand, length)? {
             values.push(form.source(element, ty)?);
         }

@@ -1,10 +1,10 @@
 //! `cp.async.bulk*` and `cp.reduce.async.bulk*`; `cp.async` without `.bulk` is next door.
 
-use super::atomic::REDUCTIONS;
+use super::atomic::{REDUCTIONS, element};
 use super::form::Form;
 use super::memory::check_cache_policy;
 use super::target::Needs;
-use crate::program::{AtomicOperation, Bulk, Operation, StateSpace};
+use crate::program::{AtomicOperation, Bulk, ElementType, Operation, StateSpace};
 use crate::ptx::PtxError;
 use crate::ptx::ast::{Operand, Type};
 
@@ -52,7 +52,8 @@ pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
             }
         }
         (StateSpace::Global, StateSpace::SharedCta, Some(dimensions)) => tensor_store(form, dimensions, reduction)?,
-        (StateSpace::Global, StateSpace::SharedCta, None) if !reduces => store(form)?,
+        (StateSpace::Global, StateSpace::SharedCta, None) => store(form, reduction)?,
+        (StateSpace::SharedCluster, StateSpace::SharedCta, None) => cluster_copy(form, reduction)?,
         _ => return Err(form.unsupported("")),
     };
     Ok(Operation::Bulk(bulk))
@@ -151,14 +152,65 @@ fn load(form: &mut Form<'_, '_>, destination_space: StateSpace) -> Result<Bulk, 
     })
 }
 
-fn store(form: &mut Form<'_, '_>) -> Result<Bulk, PtxError> {
+/// The element type of a reduction (PTX ISA, "cp.reduce.async.bulk"); fewer exist in shared memory.
+fn reduction_element(
+    form: &mut Form<'_, '_>,
+    operation: AtomicOperation,
+    shared: bool,
+) -> Result<ElementType, PtxError> {
+    use AtomicOperation as O;
+    use Type as T;
+    let unflushed = form.has(".noftz");
+    let types: &[Type] = match (operation, shared) {
+        (O::Add, true) => &[T::U32, T::S32, T::U64],
+        (O::Add, false) => &[T::U32, T::S32, T::U64, T::F32, T::F64, T::F16, T::Bf16],
+        (O::Min | O::Max, true) => &[T::U32, T::S32],
+        (O::Min | O::Max, false) => &[T::U32, T::S32, T::U64, T::S64, T::F16, T::Bf16],
+        (O::Increment | O::Decrement, _) => &[T::U32],
+        (_, true) => &[T::B32],
+        (_, false) => &[T::B32, T::B64],
+    };
+    let ty = form.data_type(types)?;
+    if unflushed != (operation == O::Add && matches!(ty, T::F16 | T::Bf16)) {
+        return Err(form.missing("`.noftz` with `.add` of half-precision types, and only with it"));
+    }
+    Ok(element(ty))
+}
+
+fn reduction_of(
+    form: &mut Form<'_, '_>,
+    operation: Option<AtomicOperation>,
+    shared: bool,
+) -> Result<Option<(AtomicOperation, ElementType)>, PtxError> {
+    operation.map(|operation| Ok((operation, reduction_element(form, operation, shared)?))).transpose()
+}
+
+fn cluster_copy(form: &mut Form<'_, '_>, operation: Option<AtomicOperation>) -> Result<Bulk, PtxError> {
+    form.require(".mbarrier::complete_tx::bytes")?;
+    let reduction = reduction_of(form, operation, true)?;
+    let [destination, source, bytes, barrier] = form.exactly()?;
+    Ok(Bulk::ClusterCopy {
+        destination: form.address(destination, StateSpace::SharedCluster)?,
+        source: form.address(source, StateSpace::SharedCta)?,
+        bytes: size(form, bytes)?,
+        barrier: form.address(barrier, StateSpace::SharedCluster)?,
+        reduction,
+    })
+}
+
+fn store(form: &mut Form<'_, '_>, operation: Option<AtomicOperation>) -> Result<Bulk, PtxError> {
     form.require(".bulk_group")?;
+    if form.has(".cp_mask") {
+        return Err(form.unsupported(": byte masks"));
+    }
+    let reduction = reduction_of(form, operation, false)?;
     let policy = form.has(".L2::cache_hint");
     let (operands, _) = trailing(form, 3, false, policy)?;
     Ok(Bulk::Store {
         destination: form.address(&operands[0], StateSpace::Global)?,
         source: form.address(&operands[1], StateSpace::SharedCta)?,
         bytes: size(form, &operands[2])?,
+        reduction,
     })
 }
 

@@ -115,6 +115,15 @@ fn scalar(
         (true, true) => float_to_float(form, modes, to, from, rounds)?,
         _ => {}
     }
+    if modes.saturate && (to == Type::Bf16 || from == Type::Bf16) {
+        return Err(form.missing("no `.sat` with `.bf16`"));
+    }
+    if modes.saturate && !float(to) && !float(from) && holds_every(to, from) {
+        return Err(form.missing("no `.sat` where the destination's type holds every value of the source's"));
+    }
+    if (to == Type::Bf16 && from.bits() == 8) || (from == Type::Bf16 && to.bits() == 8) {
+        return Err(form.missing("an integer of at least 16 bits with `.bf16`"));
+    }
     let single = to == Type::F32 || from == Type::F32;
     if modes.flush && !(single && (float(to) && float(from) || from == Type::F32)) {
         return Err(form.missing("`.f32` with `.ftz`"));
@@ -134,6 +143,16 @@ fn scalar(
         destination,
         source: form.source_of(source, from, Width::AtLeast)?,
     }))
+}
+
+/// Whether an integer type holds every value of another.
+fn holds_every(to: Type, from: Type) -> bool {
+    match (number_format(to), number_format(from)) {
+        (NumberFormat::Signed(to), NumberFormat::Signed(from)) => to >= from,
+        (NumberFormat::Unsigned(to), NumberFormat::Unsigned(from)) => to >= from,
+        (NumberFormat::Signed(to), NumberFormat::Unsigned(from)) => to > from,
+        _ => false,
+    }
 }
 
 fn float_to_float(

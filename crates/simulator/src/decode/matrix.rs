@@ -4,24 +4,26 @@ use super::form::Form;
 use super::space::take_space_of;
 use super::target::Needs;
 use crate::number::NarrowFloat;
-use crate::program::{LoadMatrix, Operation, StateSpace, StoreMatrix, WarpMma};
+use crate::program::{LoadMatrix, LoadMatrixShape, Operation, PackedBits, StateSpace, StoreMatrix, WarpMma};
 use crate::ptx::PtxError;
 use crate::ptx::ast::{Operand, OperandKind, Type};
 use crate::tcgen05::{AccumulatorFormat, OperandFormat};
 
-/// Shape, number and space: only 8x8 matrices of 16 bits are executed.
-fn matrices(form: &mut Form<'_, '_>) -> Result<(usize, bool, StateSpace), PtxError> {
+const NUMBERS: [(&str, usize); 3] = [(".x1", 1), (".x2", 2), (".x4", 4)];
+
+fn sync_aligned(form: &mut Form<'_, '_>) -> Result<(), PtxError> {
     form.require(".sync")?;
-    form.require(".aligned")?;
-    if form.choose(&[(".m16n16", ()), (".m8n16", ()), (".m16n8", ())]).is_some() {
-        return Err(form.unsupported(": only the shape .m8n8"));
+    form.require(".aligned")
+}
+
+/// The element type of matrices of bytes; where `plain` is false they must be packed in memory.
+fn packed_bits(form: &mut Form<'_, '_>, plain: bool) -> Result<PackedBits, PtxError> {
+    if plain && form.has(".b8") {
+        return Ok(PackedBits::Eight);
     }
-    form.require(".m8n8")?;
-    let count = form.choose_required("a number of matrices", &[(".x1", 1), (".x2", 2), (".x4", 4)])?;
-    let transpose = form.has(".trans");
-    let space = take_space_of(form, &[StateSpace::SharedCta]);
-    form.require(".b16")?;
-    Ok((count, transpose, space))
+    form.require(".b8x16")?;
+    let formats = [(".b6x16_p32", PackedBits::Six), (".b4x16_p64", PackedBits::Four)];
+    form.choose_required("a source format", &formats)
 }
 
 /// Registers in braces; a single one may stand without.
@@ -34,11 +36,37 @@ fn vector<'a>(form: &Form<'_, 'a>, operand: &'a Operand<'a>, count: usize) -> Re
 }
 
 pub(super) fn load(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
-    let (count, transpose, space) = matrices(form)?;
+    sync_aligned(form)?;
+    let shapes = [(".m8n8", (8, 8)), (".m8n16", (8, 16)), (".m16n16", (16, 16))];
+    let (rows, columns) = form.choose_required("a shape", &shapes)?;
+    let number = form.choose_required("a number of matrices", &NUMBERS)?;
+    let transpose = form.has(".trans");
+    let space = take_space_of(form, &[StateSpace::SharedCta]);
+    let shape = match (rows, columns) {
+        (8, 8) => {
+            form.require(".b16")?;
+            LoadMatrixShape::Halves8x8
+        }
+        (8, _) => {
+            form.needs(Needs::SM100A)?;
+            if transpose {
+                return Err(form.missing("no `.trans` with `.m8n16`"));
+            }
+            LoadMatrixShape::Bytes8x16(packed_bits(form, false)?)
+        }
+        _ => {
+            form.needs(Needs::SM100A)?;
+            if !transpose || number > 2 {
+                return Err(form.missing("`.trans`, and one or two matrices, with `.m16n16`"));
+            }
+            LoadMatrixShape::Bytes16x16(packed_bits(form, true)?)
+        }
+    };
     let [destinations, address] = form.exactly()?;
-    let destinations = vector(form, destinations, count)?;
+    let destinations = vector(form, destinations, number * rows / 8)?;
     Ok(Operation::LoadMatrix(LoadMatrix {
         space,
+        shape,
         transpose,
         destinations: destinations.iter().map(|e| form.register(e, Type::B32)).collect::<Result<_, _>>()?,
         address: form.address(address, space)?,
@@ -47,11 +75,23 @@ pub(super) fn load(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
 
 pub(super) fn store(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     form.needs(Needs::SM90)?;
-    let (count, transpose, space) = matrices(form)?;
+    sync_aligned(form)?;
+    let bytes = form.choose_required("a shape", &[(".m8n8", false), (".m16n8", true)])?;
+    let number = form.choose_required("a number of matrices", &NUMBERS)?;
+    let transpose = form.has(".trans");
+    let space = take_space_of(form, &[StateSpace::SharedCta]);
+    if bytes {
+        form.needs(Needs::SM100A)?;
+        if !transpose {
+            return Err(form.missing("`.trans` with `.m16n8`"));
+        }
+    }
+    form.require(if bytes { ".b8" } else { ".b16" })?;
     let [address, sources] = form.exactly()?;
-    let sources = vector(form, sources, count)?;
+    let sources = vector(form, sources, number)?;
     Ok(Operation::StoreMatrix(StoreMatrix {
         space,
+        bytes,
         transpose,
         sources: sources.iter().map(|e| form.source(e, Type::B32)).collect::<Result<_, _>>()?,
         address: form.address(address, space)?,

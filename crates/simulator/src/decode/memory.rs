@@ -8,11 +8,12 @@ use crate::program::{ElementType, Load, MemoryOrder, Operation, Scope, StateSpac
 use crate::ptx::PtxError;
 use crate::ptx::ast::{Operand, OperandKind, Type};
 
-const TYPES: [Type; 14] = [
+const TYPES: [Type; 15] = [
     Type::B8,
     Type::B16,
     Type::B32,
     Type::B64,
+    Type::B128,
     Type::U8,
     Type::U16,
     Type::U32,
@@ -40,7 +41,8 @@ pub(super) fn require_scope(form: &mut Form<'_, '_>) -> Result<Scope, PtxError> 
 
 /// The element type of a memory operation: untyped and unsigned are the same to a load.
 fn element(ty: Type) -> ElementType {
-    let bytes = (ty.bits() / 8) as u8;
+    // 128 bits are moved as two halves.
+    let bytes = (ty.bits().min(64) / 8) as u8;
     match ty {
         Type::S8 | Type::S16 | Type::S32 | Type::S64 => ElementType::Signed(bytes),
         Type::F32 => ElementType::F32,
@@ -114,6 +116,19 @@ pub(super) fn load(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     let space = form.parameter_space(&operands[1], space);
     let mut register_bytes = None;
     let mut destinations = Vec::with_capacity(length);
+    if ty == Type::B128 {
+        destinations.extend(form.wide_register(&operands[0])?.map(Some));
+        return Ok(Operation::Load(Load {
+            space,
+            order,
+            scope,
+            non_coherent,
+            element: element(ty),
+            register_bytes: 8,
+            destinations,
+            address: form.address(&operands[1], space)?,
+        }));
+    }
     for element in form.exact_elements(&operands[0], length)? {
         if matches!(element.kind, OperandKind::Sink) {
             destinations.push(None);
@@ -139,7 +154,10 @@ pub(super) fn load(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
 }
 
 pub(super) fn store(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
-    if form.has(".async") || form.has(".bulk") {
+    if form.has(".async") {
+        return super::remote_store::store(form);
+    }
+    if form.has(".bulk") {
         return Err(form.unsupported(""));
     }
     let (order, scope) = ordering(form, (".release", MemoryOrder::Release))?;
@@ -152,13 +170,19 @@ pub(super) fn store(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     if matches!(space, StateSpace::Parameter | StateSpace::Constant) {
         return Err(form.unsupported(": stores to this state space"));
     }
-    let sources = form.exact_elements(&operands[1], length)?;
+    let sources = if ty == Type::B128 {
+        form.wide_source(&operands[1])?.to_vec()
+    } else {
+        let sources = form.exact_elements(&operands[1], length)?;
+        sources.iter().map(|e| form.source_of(e, ty, Width::AtLeast)).collect::<Result<_, _>>()?
+    };
     Ok(Operation::Store(Store {
         space,
         order,
         scope,
         element: element(ty),
-        sources: sources.iter().map(|e| form.source_of(e, ty, Width::AtLeast)).collect::<Result<_, _>>()?,
+        single: length == 1,
+        sources,
         address: form.address(&operands[0], space)?,
     }))
 }

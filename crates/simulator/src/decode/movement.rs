@@ -7,11 +7,12 @@ use crate::program::{Operand as Value, Operation, ScalarInstruction};
 use crate::ptx::PtxError;
 use crate::ptx::ast::{Operand, OperandKind, Type};
 
-const TYPES: [Type; 15] = [
+const TYPES: [Type; 16] = [
     Type::Pred,
     Type::B16,
     Type::B32,
     Type::B64,
+    Type::B128,
     Type::U16,
     Type::U32,
     Type::U64,
@@ -32,6 +33,9 @@ pub(super) fn mov(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         let destination = form.predicate(destination)?;
         let source = form.predicate_source(source)?;
         return Ok(Operation::Scalar(ScalarInstruction::PredicateMove { destination, source }));
+    }
+    if ty == Type::B128 {
+        return Ok(Operation::Scalar(wide(form, destination, source)?));
     }
     if let Some(operation) = read_special(form, destination, source, ty)? {
         return Ok(operation);
@@ -60,14 +64,48 @@ pub(super) fn mov(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
     }))
 }
 
+/// `mov.b128`: a copy, or elements of 64 or 32 bits packed or unpacked.
+fn wide<'a>(
+    form: &mut Form<'_, 'a>,
+    destination: &'a Operand<'a>,
+    source: &'a Operand<'a>,
+) -> Result<ScalarInstruction, PtxError> {
+    let elements = |form: &Form<'_, 'a>, vector: &'a Operand<'a>| {
+        let elements = form.elements(vector);
+        match elements.len() {
+            2 => Ok((elements, Type::B64)),
+            4 => Ok((elements, Type::B32)),
+            _ => Err(form.wrong_operand(vector, "2 elements of 64 bits or 4 of 32")),
+        }
+    };
+    let (destinations, destination_bits) = if matches!(destination.kind, OperandKind::Vector(_)) {
+        let (elements, ty) = elements(form, destination)?;
+        let registers = elements.iter().map(|e| form.register_or_sink(e, ty)).collect::<Result<_, _>>()?;
+        (registers, ty.bits())
+    } else {
+        (Box::from(form.wide_register(destination)?.map(Some)), 64)
+    };
+    let (sources, source_bits) = if matches!(source.kind, OperandKind::Vector(_)) {
+        let (elements, ty) = elements(form, source)?;
+        let values = elements.iter().map(|e| form.source(e, ty)).collect::<Result<_, _>>()?;
+        (values, ty.bits())
+    } else {
+        (Box::from(form.wide_source(source)?), 64)
+    };
+    Ok(ScalarInstruction::MoveWide { destinations, destination_bits, sources, source_bits })
+}
+
 fn element_type(form: &Form<'_, '_>, vector: &Operand<'_>, ty: Type, count: usize) -> Result<Type, PtxError> {
     match (ty, count) {
         (Type::B16, 2) | (Type::B32, 4) => Ok(Type::B8),
         (Type::B32, 2) | (Type::B64, 4) => Ok(Type::B16),
         (Type::B64, 2) => Ok(Type::B32),
         _ => Err(PtxError::OperandType {
-            expected: format!("a `{}` (only `.b16`, `.b32` and `.b64` are packed, of 2 or 4 elements)", ty.name())
-                .into(),
+            expected: format!(
+                "a `{}` (only `.b16`, `.b32`, `.b64` and `.b128` are packed, of 2 or 4 elements)",
+                ty.name()
+            )
+            .into(),
             found: format!("a vector of {count} in `{}`", form.mnemonic()).into(),
             at: vector.span.into(),
         }),

@@ -39,6 +39,10 @@ fn class(ty: Type) -> Class {
 /// Whether an operand of the instruction's type may be a register declared with another (PTX ISA, "Operand Type
 /// Information").
 fn accepts(instruction: Type, register: Type, width: Width) -> bool {
+    if instruction == Type::B128 || register == Type::B128 {
+        // Two slots: nothing narrower reads or writes half of it.
+        return instruction == register;
+    }
     let same_width = instruction.bits() == register.bits();
     let wider = width == Width::AtLeast && register.bits() > instruction.bits();
     match (class(instruction), class(register)) {
@@ -125,6 +129,17 @@ impl<'a> Form<'_, 'a> {
     /// A register of exactly the type's width.
     pub(super) fn register(&mut self, operand: &Operand<'a>, ty: Type) -> Result<Register, PtxError> {
         Ok(self.register_of(operand, ty, Width::Exact)?.0)
+    }
+
+    /// The halves of a 128-bit register, the lower first.
+    pub(super) fn wide_register(&mut self, operand: &Operand<'a>) -> Result<[Register; 2], PtxError> {
+        let low = self.register(operand, Type::B128)?;
+        Ok([low, Register(low.0 + 1)])
+    }
+
+    /// The same, to be read.
+    pub(super) fn wide_source(&mut self, operand: &Operand<'a>) -> Result<[program::Operand; 2], PtxError> {
+        Ok(self.wide_register(operand)?.map(program::Operand::Register))
     }
 
     /// A register, or `_`.

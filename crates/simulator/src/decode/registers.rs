@@ -1,8 +1,9 @@
 //! Which value registers an instruction reads and writes.
 
 use crate::program::{
-    Address, AsyncCopy, BarrierKind, BarrierReduction, Bulk, Fence, MbarrierKind, MbarrierPhase, MultimemKind, Operand,
-    Operation, Register, ScalarInstruction, Tcgen05, Tcgen05Operand, TensorMapUpdate, VoteKind, Wgmma, WgmmaOperand,
+    Address, AsyncCopy, BarrierKind, BarrierReduction, Bulk, Fence, LaunchControl, MbarrierKind, MbarrierPhase,
+    MultimemKind, Operand, Operation, Register, ScalarInstruction, Tcgen05, Tcgen05Operand, TensorMapUpdate, VoteKind,
+    Wgmma, WgmmaOperand,
 };
 
 /// Calls `visit(register, written)` for each value register of an operation.
@@ -131,6 +132,22 @@ impl Visitor<'_> {
                 self.read_all(mma.a.iter_mut().chain(&mut mma.b).chain(&mut mma.c));
                 self.write_all(&mut mma.destinations);
             }
+            O::RemoteStore(store) => {
+                self.address(&mut store.address);
+                self.read_all(&mut store.sources);
+                self.address(&mut store.barrier);
+            }
+            O::LaunchControl(control) => match control {
+                LaunchControl::TryCancel { response, barrier, .. } => {
+                    self.address(response);
+                    self.address(barrier);
+                }
+                LaunchControl::IsCanceled { response, .. } => self.read_all(response),
+                LaunchControl::FirstCta { destinations, response } => {
+                    self.read_all(response);
+                    self.write_all(destinations.iter_mut().flatten());
+                }
+            },
             O::TensorMap(TensorMapUpdate::Replace { address, value, .. }) => {
                 self.address(address);
                 self.read(value);
@@ -210,7 +227,13 @@ impl Visitor<'_> {
                 self.address(barrier);
                 self.read_all(multicast);
             }
-            Bulk::Store { destination, source, bytes } => {
+            Bulk::ClusterCopy { destination, source, bytes, barrier, .. } => {
+                self.address(destination);
+                self.address(source);
+                self.read(bytes);
+                self.address(barrier);
+            }
+            Bulk::Store { destination, source, bytes, .. } => {
                 self.address(destination);
                 self.address(source);
                 self.read(bytes);
@@ -286,6 +309,10 @@ impl Visitor<'_> {
             I::Pack { destination, sources, .. } => {
                 self.read_all(&mut **sources);
                 self.write(destination);
+            }
+            I::MoveWide { destinations, sources, .. } => {
+                self.read_all(&mut **sources);
+                self.write_all(destinations.iter_mut().flatten());
             }
             I::Unpack { destinations, source, .. } => {
                 self.read(source);

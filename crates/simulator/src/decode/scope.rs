@@ -52,9 +52,6 @@ impl<'a> Scopes<'a> {
         ty: Type,
     ) -> Result<(), PtxError> {
         let at = names.name.span;
-        if ty == Type::B128 {
-            return Err(PtxError::Unsupported { what: "128-bit registers".into(), at: at.into() });
-        }
         let scope = &mut self.scopes[scope];
         let repeated = match names.count {
             None => scope.singles.insert(names.name.text, ty).is_some(),
@@ -112,8 +109,10 @@ impl<'a> Scopes<'a> {
             self.predicates += 1;
             Slot::Predicate(Predicate(self.predicates - 1))
         } else {
-            self.registers += 1;
-            Slot::Value(Register(self.registers - 1))
+            let first = self.registers;
+            // A 128-bit register is two values, the lower half first.
+            self.registers += if ty == Type::B128 { 2 } else { 1 };
+            Slot::Value(Register(first))
         };
         self.slots.insert((owner, name.text), slot);
         Ok(Some((slot, ty)))

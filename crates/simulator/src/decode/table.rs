@@ -62,6 +62,7 @@ pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         "redux" => warp::redux(form),
         "mbarrier" => mbarrier::decode(form),
         "cp" => bulk::decode(form),
+        "clusterlaunchcontrol" => launch_control::decode(form),
         "tcgen05" => tcgen05::decode(form),
         "multimem" => multimem::decode(form),
         "ldmatrix" => matrix::load(form),
@@ -69,27 +70,10 @@ pub(super) fn decode(form: &mut Form<'_, '_>) -> Result<Operation, PtxError> {
         "mma" => matrix::mma(form),
         "tensormap" => tensor_map::decode(form),
         "wgmma" => wgmma::decode(form),
-        "wmma"
-        | "movmatrix"
-        | "clusterlaunchcontrol"
-        | "tex"
-        | "tld4"
-        | "txq"
-        | "suld"
-        | "sust"
-        | "sured"
-        | "istypep"
-        | "alloca"
-        | "stacksave"
-        | "stackrestore"
-        | "brkpt"
-        | "vadd"
-        | "vsub"
-        | "vmin"
-        | "vmax"
-        | "video"
-        | "addr"
-        | "pinned" => Err(form.unsupported("")),
+        "wmma" | "movmatrix" | "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "istypep" | "alloca"
+        | "stacksave" | "stackrestore" | "brkpt" | "vadd" | "vsub" | "vmin" | "vmax" | "video" | "addr" | "pinned" => {
+            Err(form.unsupported(""))
+        }
         _ => Err(form.unknown()),
     }
 }

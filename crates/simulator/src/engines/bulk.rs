@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use super::{Event, Site};
+use super::{ClusterCopy, Event, Reduction, Response, Site, StoredValue};
 use crate::fault::{BulkError, FaultCause};
 use crate::machine::Machine;
-use crate::memory::{AccessKind, AccessProblem, Place, StampKind, atomic_update};
+use crate::memory::{AccessKind, AccessProblem, Place, StampKind, device_update};
 use crate::node::TensorMapElement;
 use crate::ordering::{GlobalAccess, OrderingError, WarpOrder};
 use crate::program::{AtomicOperation, ElementType};
@@ -22,6 +22,8 @@ pub(crate) enum BulkSource {
     Tensor { map: Box<TensorMap>, coordinates: Vec<i32> },
     /// Consecutive bytes.
     Linear { address: u64 },
+    /// No memory: the answer to `clusterlaunchcontrol.try_cancel`.
+    Response(Response),
 }
 
 /// Where a store goes.
@@ -30,7 +32,7 @@ pub(crate) enum BulkDestination {
     /// A box of a tensor.
     Tensor { map: Box<TensorMap>, coordinates: Vec<i32>, reduction: Option<AtomicOperation> },
     /// Consecutive bytes.
-    Linear { address: u64 },
+    Linear { address: u64, reduction: Option<Reduction> },
 }
 
 /// A copy under way.
@@ -38,6 +40,12 @@ pub(crate) enum BulkDestination {
 pub(crate) enum BulkTransfer {
     /// Global to shared memory, then `complete_tx`.
     Load { source: BulkSource, cta: u32, range: SharedRange, barrier_cta: u32, barrier_offset: u32 },
+    /// Shared to shared memory of a cluster, then `complete_tx`.
+    ClusterCopy(ClusterCopy),
+    /// `st.async` or `red.async`.
+    RemoteStore { cta: u32, offset: u32, value: StoredValue, barrier_offset: u32 },
+    /// `clusterlaunchcontrol.try_cancel`: decided when it happens, then a `Load` of the response to each CTA.
+    Cancel { targets: Vec<u32>, range: SharedRange, barrier_offset: u32 },
     /// The reading half of a store.
     StoreRead {
         destination: BulkDestination,
@@ -68,6 +76,9 @@ impl BulkTransfer {
     pub(crate) fn describe(&self) -> AsyncOperation {
         match self {
             Self::Load { range, .. } => AsyncOperation::BulkLoad { bytes: range.end - range.start },
+            Self::ClusterCopy(copy) => AsyncOperation::BulkLoad { bytes: copy.source.end - copy.source.start },
+            Self::RemoteStore { value, .. } => AsyncOperation::RemoteStore { bytes: value.length },
+            Self::Cancel { .. } => AsyncOperation::LaunchCancel,
             Self::StoreRead { range, .. } | Self::StoreWrite { range, .. } => {
                 AsyncOperation::BulkStore { bytes: range.end - range.start }
             }
@@ -172,12 +183,26 @@ impl Machine {
                 self.operation_at(site, Stage::Completed, || AsyncOperation::BulkLoad { bytes });
                 let (mbarrier, phase) = self.complete_transactions(barrier_cta, barrier_offset, bytes)?;
                 let target = self.cta_mut(cta);
-                target.shared.shadow.end_bulk_write(&range, mbarrier, phase);
+                target.shared.shadow.end_bulk_write(&range, false, mbarrier, phase);
                 target.operations -= 1;
+                if let BulkSource::Response(response) = source {
+                    if response.0.is_none() {
+                        target.failed_cancels.push((mbarrier, phase));
+                    }
+                } else {
+                    self.counters[site.launch.gpu as usize].tma_bytes += u64::from(bytes);
+                }
                 if barrier_cta != cta {
                     self.cta_mut(barrier_cta).operations -= 1;
                 }
-                self.counters[site.launch.gpu as usize].tma_bytes += u64::from(bytes);
+            }
+            BulkTransfer::ClusterCopy(copy) => self.land_cluster_copy(site, &copy)?,
+            BulkTransfer::RemoteStore { cta, offset, value, barrier_offset } => {
+                self.land_remote_store(site, cta, offset, &value, barrier_offset)?;
+            }
+            BulkTransfer::Cancel { targets, range, barrier_offset } => {
+                self.operation_at(site, Stage::Completed, || AsyncOperation::LaunchCancel);
+                self.cancel(site, targets, &range, barrier_offset);
             }
             BulkTransfer::StoreRead { destination, cta, uid, range, thread, group, stamp } => {
                 let mut bytes = vec![0; (range.end - range.start) as usize];
@@ -225,6 +250,12 @@ impl Machine {
 
     fn land_load(&mut self, site: &Site, source: &BulkSource, cta: u32, range: &SharedRange) -> Result<(), FaultCause> {
         match source {
+            BulkSource::Response(response) => {
+                if self.cta_mut(cta).shared.bytes.write(range.start.into(), &response.encode()) {
+                    self.wake_shared_watchers(cta, range.start, range.end - range.start);
+                }
+                Ok(())
+            }
             BulkSource::Linear { address } => {
                 let bytes = range.end - range.start;
                 let chunk = BoxChunk { shared_offset: 0, global: Some(*address), bytes };
@@ -317,31 +348,57 @@ impl Machine {
         stamp: u32,
         (access, order): (&GlobalAccess, &WarpOrder),
     ) -> Result<(), FaultCause> {
-        let mut begin = |address: u64, bytes: u32, check: bool| -> Result<(), OrderingError> {
-            let Ok(place) = self.memory.locate(gpu, address, bytes.into()) else { return Ok(()) };
-            let store = &mut self.memory.physical_mut(place.memory).bytes;
-            if check {
-                for kind in [StampKind::Write, StampKind::Read] {
-                    store.each_stamp(kind, place.offset, bytes.into(), |stamp, offset| {
-                        self.tracker.check_write(stamp, address + (offset - place.offset), access, order)
-                    })?;
-                }
-            }
-            store.stamp_write(place.offset, bytes.into(), stamp);
-            Ok(())
-        };
         match destination {
-            BulkDestination::Linear { address } => Ok(begin(*address, range.end - range.start, true)?),
+            BulkDestination::Linear { address, reduction } => {
+                let bytes = range.end - range.start;
+                if reduction.is_none() {
+                    self.check_store(gpu, *address, bytes, access, order)?;
+                }
+                self.stamp_store(gpu, *address, bytes, stamp);
+            }
             BulkDestination::Tensor { map, coordinates, reduction } => {
                 let mut result = Ok(());
-                map.for_each_chunk(coordinates, range.start, |chunk| {
-                    if let (Ok(()), Some(address)) = (&result, chunk.global) {
-                        // Reductions into the same bytes do not race with each other.
-                        result = begin(address, chunk.bytes, reduction.is_none());
+                // Reductions into the same bytes do not race with each other.
+                if reduction.is_none() {
+                    map.for_each_stored_chunk(coordinates, range.start, |chunk| {
+                        if let (Ok(()), Some(address)) = (&result, chunk.global) {
+                            result = self.check_store(gpu, address, chunk.bytes, access, order);
+                        }
+                    })?;
+                }
+                result?;
+                // Only now: a store does not race with itself.
+                map.for_each_stored_chunk(coordinates, range.start, |chunk| {
+                    if let Some(address) = chunk.global {
+                        self.stamp_store(gpu, address, chunk.bytes, stamp);
                     }
                 })?;
-                Ok(result?)
             }
+        }
+        Ok(())
+    }
+
+    fn check_store(
+        &self,
+        gpu: u32,
+        address: u64,
+        bytes: u32,
+        access: &GlobalAccess,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
+        let Ok(place) = self.memory.locate(gpu, address, bytes.into()) else { return Ok(()) };
+        let store = &self.memory.physical(place.memory).bytes;
+        for kind in [StampKind::Write, StampKind::Read] {
+            store.each_stamp(kind, place.offset, bytes.into(), |stamp, offset| {
+                self.tracker.check_write(stamp, address + (offset - place.offset), access, order)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn stamp_store(&mut self, gpu: u32, address: u64, bytes: u32, stamp: u32) {
+        if let Ok(place) = self.memory.locate(gpu, address, bytes.into()) {
+            self.memory.physical_mut(place.memory).bytes.stamp_write(place.offset, bytes.into(), stamp);
         }
     }
 
@@ -355,7 +412,8 @@ impl Machine {
     ) -> Result<(), FaultCause> {
         let gpu = site.launch.gpu;
         self.tracker.bulk_landed(stamp, self.now);
-        let mut put = |address: u64, piece: &[u8], reduce: Option<(AtomicOperation, ElementType)>| {
+        let mut last_sector = None;
+        let mut put = |address: u64, piece: &[u8], reduce: Option<Reduction>| {
             let length = piece.len() as u32;
             let fail = |problem| access(AccessKind::BulkWrite, address, length, problem);
             let place = self.memory.locate(gpu, address, length.into()).map_err(fail)?;
@@ -374,7 +432,7 @@ impl Machine {
                             .ok_or_else(|| fail(AccessProblem::Uninitialised { first }))?;
                         let mut word = [0; 8];
                         word[..value.len()].copy_from_slice(value);
-                        let new = atomic_update(operation, element, old, 0, u64::from_le_bytes(word))?;
+                        let new = device_update(operation, element, old, 0, u64::from_le_bytes(word))?;
                         watched |= physical.bytes.store(offset, width, new);
                     }
                     watched
@@ -384,8 +442,11 @@ impl Machine {
             let owner = physical.gpu;
             self.count_write(gpu, owner, length.into());
             if owner == gpu {
-                let sectors = ((address + u64::from(length) - 1) >> 5) - (address >> 5) + 1;
-                self.counters[gpu as usize].global_sectors_written += sectors;
+                // Swizzled pieces are 16 bytes, and neighbours share a sector.
+                let (first, last) = (address >> 5, (address + u64::from(length) - 1) >> 5);
+                let shared = u64::from(last_sector == Some(first));
+                self.counters[gpu as usize].global_sectors_written += last - first + 1 - shared;
+                last_sector = Some(last);
             }
             if watched {
                 self.wake_global_watchers(place, length.into());
@@ -393,14 +454,14 @@ impl Machine {
             Ok::<(), FaultCause>(())
         };
         match destination {
-            BulkDestination::Linear { address } => put(*address, bytes, None),
+            BulkDestination::Linear { address, reduction } => put(*address, bytes, *reduction),
             BulkDestination::Tensor { map, coordinates, reduction } => {
                 let reduce = match reduction {
                     Some(operation) => Some((*operation, reduction_element(map.element())?)),
                     None => None,
                 };
                 let mut result = Ok(());
-                map.for_each_chunk(coordinates, range.start, |chunk| {
+                map.for_each_stored_chunk(coordinates, range.start, |chunk| {
                     if let (Ok(()), Some(address)) = (&result, chunk.global) {
                         let start = chunk.shared_offset as usize;
                         result = put(address, &bytes[start..start + chunk.bytes as usize], reduce);

@@ -1,6 +1,8 @@
 //! Engines that work while warps go on: bulk copies and the tensor core. Their completions are events in simulated time.
 
 mod bulk;
+mod cluster_copy;
+mod launch_control;
 mod tensor_core;
 mod wgmma;
 
@@ -9,6 +11,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 pub(crate) use bulk::{BulkDestination, BulkSource, BulkThread, BulkTransfer, StoreGroup};
+pub(crate) use cluster_copy::{ClusterCopy, Reduction, StoredValue};
+pub(crate) use launch_control::Response;
 pub(crate) use tensor_core::{TensorOperation, TensorPipe, TensorWork};
 pub(crate) use wgmma::{GROUP_WARPS, WgmmaPipe};
 

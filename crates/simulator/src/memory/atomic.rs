@@ -90,6 +90,25 @@ pub(crate) fn atomic_update(
     Ok(truncate(value, bytes))
 }
 
+/// The same in device memory, where `.add.f32` flushes subnormal inputs and results to zero of their sign (PTX ISA, "atom",
+/// "red" and "cp.reduce.async.bulk"); in shared memory it does not.
+pub(crate) fn device_update(
+    operation: AtomicOperation,
+    element: ElementType,
+    old: u64,
+    compare: u64,
+    operand: u64,
+) -> Result<u64, AtomicError> {
+    if (operation, element) != (AtomicOperation::Add, ElementType::F32) {
+        return atomic_update(operation, element, old, compare, operand);
+    }
+    let flush = |bits: u64| {
+        let value = f32::from_bits(bits as u32);
+        if value.is_subnormal() { u64::from(0f32.copysign(value).to_bits()) } else { bits }
+    };
+    Ok(flush(atomic_update(operation, element, flush(old), compare, flush(operand))?))
+}
+
 fn half_update(operation: AtomicOperation, a: f32, b: f32) -> Option<f32> {
     match operation {
         AtomicOperation::Add => Some(a + b),

@@ -9,7 +9,7 @@ mod window;
 
 pub use access::{AccessKind, AccessProblem, MemoryError};
 pub use atomic::AtomicError;
-pub(crate) use atomic::atomic_update;
+pub(crate) use atomic::{atomic_update, device_update};
 pub(crate) use paged::PagedBytes;
 pub(crate) use stamps::StampKind;
 pub(crate) use window::*;

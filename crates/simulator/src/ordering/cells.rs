@@ -24,6 +24,14 @@ pub(super) enum Kind {
     InFlight,
     /// A bulk write that completed in a phase of an mbarrier: `actor` is the mbarrier, `value` the phase.
     Phase,
+    /// Reductions that have not landed: `value` of them.
+    Reducing,
+    /// Like `Phase`, of the reduction that landed last.
+    Reduced,
+    /// Reads by bulk copies within the cluster that have not happened: `value` of them.
+    Reading,
+    /// Such reads whose copies completed in a phase: `actor` is the mbarrier, `value` the phase.
+    ReadPhase,
     /// A read by a tcgen05 operation: `value` is its number.
     Operation,
     /// A read by a warpgroup product: `actor` is the first warp of the warpgroup, `value` the product's number.
@@ -45,6 +53,18 @@ pub(super) struct Stamp {
 impl Stamp {
     pub(super) fn new(kind: Kind, actor: u16, value: u32) -> Self {
         Self { kind, lane: 0, actor, value }
+    }
+
+    /// True if both are by the same thread and engine, or of the same mbarrier: whoever is ordered after the later one is
+    /// after the earlier one.
+    pub(super) fn is_of_same_reader(self, other: Self) -> bool {
+        (self.kind, self.actor, self.lane) == (other.kind, other.actor, other.lane)
+    }
+
+    /// The stamp of reads that have not happened, with those of another such stamp.
+    pub(super) fn with_pending(self, other: Self) -> Self {
+        let pending = if (self.kind, other.kind) == (Kind::Reading, Kind::Reading) { other.value } else { 0 };
+        Self { value: self.value + pending, ..self }
     }
 }
 

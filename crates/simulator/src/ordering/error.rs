@@ -106,6 +106,38 @@ pub enum OrderingError {
         /// Who issued the store.
         issuer: Actor,
     },
+    /// A bulk copy to another CTA may still read what is overwritten.
+    #[error(
+        "shared memory at {offset:#x} is overwritten while a bulk copy to the shared memory of a cluster may still read it: wait for the copy's mbarrier first, or for a warp that has"
+    )]
+    CopyReadPending {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+    },
+    /// An `st.async` or `red.async` is still on its way.
+    #[error(
+        "shared memory at {offset:#x} is the destination of an st.async or red.async that is still in flight: wait for its mbarrier first"
+    )]
+    RemoteStoreInFlight {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+    },
+    /// It landed, but this warp has not waited for it.
+    #[error(
+        "shared memory at {offset:#x} is the destination of an st.async or red.async whose mbarrier phase this warp has not observed: the value may not have arrived"
+    )]
+    RemoteStoreNotObserved {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+    },
+    /// It is generic (PTX ISA, "st.async", "red.async"), and the async proxy has not been told.
+    #[error(
+        "fence.proxy.async is missing: an st.async or red.async wrote shared memory at {offset:#x} through the generic proxy, and the async proxy now accesses it (PTX ISA, proxies)"
+    )]
+    RemoteStoreNotFenced {
+        /// Offset in the CTA's shared memory.
+        offset: u32,
+    },
     /// An mbarrier initialised by a warp that this one has not synchronised with.
     #[error(
         "the mbarrier at {offset:#x} was initialised by {writer}, and this warp has not synchronised with it since"

@@ -66,6 +66,9 @@ pub(crate) struct Knowledge {
     pub(crate) foreign: Foreign,
     /// Per mbarrier of the cluster: phases known to be complete.
     pub(crate) phases: Clock,
+    /// The same, of those that were known when a `fence.proxy.async` was executed: what `st.async` and `red.async` wrote in
+    /// them is visible to the async proxy too.
+    pub(crate) proxied_phases: Clock,
     /// Per warp: its asynchronous tcgen05 operations up to this one are known complete.
     pub(crate) commits: Clock,
     /// Per warp: its `tcgen05.ld` up to this one were waited for and fenced.
@@ -85,6 +88,7 @@ impl Knowledge {
     pub(crate) fn join_memory(&mut self, other: &Knowledge) {
         self.generic.join(&other.generic);
         self.proxied.join(&other.proxied);
+        self.proxied_phases.join(&other.proxied_phases);
         self.foreign.join(&other.foreign);
     }
 
@@ -100,6 +104,7 @@ impl Knowledge {
     pub(crate) fn clear(&mut self) {
         self.generic.clear();
         self.proxied.clear();
+        self.proxied_phases.clear();
         self.foreign.clear();
         self.phases.clear();
         self.commits.clear();
@@ -110,6 +115,7 @@ impl Knowledge {
     pub(crate) fn copy_from(&mut self, other: &Knowledge) {
         self.generic.copy_from(&other.generic);
         self.proxied.copy_from(&other.proxied);
+        self.proxied_phases.copy_from(&other.proxied_phases);
         self.foreign = other.foreign.clone();
         self.phases.copy_from(&other.phases);
         self.commits.copy_from(&other.commits);
@@ -255,8 +261,9 @@ impl WarpOrder {
 
     /// `fence.proxy.async`: every generic write that this warp knows of is now visible to the async proxy.
     pub(crate) fn proxy_fence(&mut self) {
-        let Knowledge { generic, proxied, .. } = &mut self.known;
+        let Knowledge { generic, proxied, phases, proxied_phases, .. } = &mut self.known;
         proxied.join(generic);
+        proxied_phases.join(phases);
         // What the warp writes from here on is not covered.
         self.next_epoch();
     }

@@ -13,11 +13,38 @@ use crate::shared::SharedRange;
 
 /// Epochs by warp: whoever reads through the generic proxy.
 type GenericCells = CellMap<Clock, 256, 4>;
-/// Unordered readers of the async proxy, at most one for each thread and kind of operation.
+/// Unordered readers of the async proxy, at most one for each thread and kind of operation, or for each mbarrier.
 type AsyncCells = CellMap<Vec<Stamp>, 64, 16>;
 
 fn is_weak_write(kind: Kind) -> bool {
     matches!(kind, Kind::Epoch | Kind::Allocation)
+}
+
+fn is_reduction(kind: Kind) -> bool {
+    matches!(kind, Kind::Reducing | Kind::Reduced)
+}
+
+fn is_remote(kind: Kind) -> bool {
+    matches!(kind, Kind::InFlight | Kind::Phase) || is_reduction(kind)
+}
+
+/// The kinds of a write under way and of one that has landed.
+fn write_kinds(reduces: bool) -> (Kind, Kind) {
+    if reduces { (Kind::Reducing, Kind::Reduced) } else { (Kind::InFlight, Kind::Phase) }
+}
+
+/// The stamp of one more write under way.
+fn one_more(stamp: Stamp, kind: Kind) -> Stamp {
+    Stamp::new(kind, 0, if stamp.kind == kind { stamp.value + 1 } else { 1 })
+}
+
+/// The stamp once one of several writes under way has completed in a phase.
+fn one_less(stamp: Stamp, (pending, done): (Kind, Kind), mbarrier: u32, phase: u32) -> Stamp {
+    match stamp {
+        Stamp { kind, value, .. } if kind == pending && value > 1 => Stamp { value: value - 1, ..stamp },
+        Stamp { kind, .. } if kind == pending => Stamp::new(done, mbarrier as u16, phase),
+        other => other,
+    }
 }
 
 /// How a generic write may race.
@@ -40,6 +67,8 @@ pub(crate) enum AsyncReader {
     Warpgroup { leader: u32, number: u32 },
     /// A bulk store of a thread of the issuing warp, by the number of its bulk group.
     BulkStore { lane: u32, group: u64 },
+    /// A bulk copy to the shared memory of a CTA of the cluster.
+    ClusterCopy,
 }
 
 /// The shadow.
@@ -64,8 +93,8 @@ impl Rules {
     /// Checks a generic read against what the async proxy writes.
     fn check_async_write(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
         match stamp.kind {
-            Kind::InFlight => Err(OrderingError::BulkWriteInFlight { offset }),
-            Kind::Phase if order.known.phases.get(stamp.actor.into()) <= stamp.value => {
+            Kind::InFlight | Kind::Reducing => Err(OrderingError::BulkWriteInFlight { offset }),
+            Kind::Phase | Kind::Reduced if order.known.phases.get(stamp.actor.into()) <= stamp.value => {
                 Err(OrderingError::BulkWriteNotObserved { offset })
             }
             _ => Ok(()),
@@ -97,6 +126,10 @@ impl Rules {
             Kind::Warpgroup if order.known.commits.get(stamp.actor.into()) < stamp.value => {
                 Err(OrderingError::WgmmaReadPending { offset, first_warp: issuer })
             }
+            Kind::Reading => Err(OrderingError::CopyReadPending { offset }),
+            Kind::ReadPhase if order.known.phases.get(stamp.actor.into()) <= stamp.value => {
+                Err(OrderingError::CopyReadPending { offset })
+            }
             Kind::BulkPending => Err(OrderingError::BulkReadPending { offset, issuer }),
             Kind::Epoch if order.known.generic.get(stamp.actor.into()) < stamp.value => {
                 Err(OrderingError::BulkReadPending { offset, issuer })
@@ -108,13 +141,20 @@ impl Rules {
     /// True if whoever is ordered after the new reader, of which the warp issues an operation now, is after the earlier
     /// one too.
     fn covers(&self, new: Stamp, earlier: Stamp, order: &WarpOrder) -> bool {
-        (earlier.kind, earlier.actor, earlier.lane) == (new.kind, new.actor, new.lane)
-            || self.check_async_reader(earlier, 0, order).is_ok()
+        new.is_of_same_reader(earlier) || self.check_async_reader(earlier, 0, order).is_ok()
     }
 
     fn check_generic_write(&self, stamp: Stamp, offset: u32, order: &WarpOrder) -> Result<(), OrderingError> {
         if stamp.kind == Kind::Copying {
             return Err(OrderingError::CopyInFlight { offset, issuer: self.actor(stamp.actor) });
+        }
+        if matches!(stamp.kind, Kind::InFlight | Kind::Reducing) {
+            return Err(OrderingError::RemoteStoreInFlight { offset });
+        }
+        if matches!(stamp.kind, Kind::Phase | Kind::Reduced)
+            && order.known.phases.get(stamp.actor.into()) <= stamp.value
+        {
+            return Err(OrderingError::RemoteStoreNotObserved { offset });
         }
         if is_weak_write(stamp.kind) && order.known.generic.get(stamp.actor.into()) < stamp.value {
             return Err(OrderingError::UnsynchronisedWrite { offset, writer: self.actor(stamp.actor) });
@@ -192,7 +232,8 @@ impl SharedShadow {
         }
         let mine = Stamp::new(Kind::Epoch, order.actor as u16, order.epoch());
         self.generic.update(&range, |at, cell, sets| {
-            if cell.write.kind == Kind::Copying || is_weak_write(cell.write.kind) && cell.write.actor != mine.actor {
+            let kind = cell.write.kind;
+            if kind == Kind::Copying || is_remote(kind) || is_weak_write(kind) && cell.write.actor != mine.actor {
                 rules.check_generic_write(cell.write, at, order)?;
             }
             note_read(&mut cell.read, sets, mine, order);
@@ -221,7 +262,11 @@ impl SharedShadow {
                 let ordered = rules
                     .check_generic_write(cell.write, at, order)
                     .and_then(|()| rules.check_generic_read(cell.read, sets, at, order));
-                if ordered.is_err() && sort == WriteSort::Unchanged && cell.write.kind != Kind::Copying {
+                if ordered.is_err()
+                    && sort == WriteSort::Unchanged
+                    && cell.write.kind != Kind::Copying
+                    && !is_remote(cell.write.kind)
+                {
                     // Nobody can tell this write from a read, except by overwriting what it may write yet.
                     note_read(&mut cell.read, sets, mine, order);
                     return Ok(());
@@ -231,6 +276,36 @@ impl SharedShadow {
             forget_generic(cell, sets, mine);
             Ok(())
         })
+    }
+
+    /// An `st.async` or `red.async` is issued to these bytes. Reductions do not race with each other.
+    pub(crate) fn begin_remote_store(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        reduces: bool,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
+        let (range, rules) = (offset..offset + bytes, self.rules);
+        self.asynchronous.visit(&range, |at, cell, sets| {
+            rules.check_async_write(cell.write, at, order)?;
+            rules.check_async_read(cell.read, sets, at, order)
+        })?;
+        self.generic.update(&range, |at, cell, sets| {
+            if !(reduces && is_reduction(cell.write.kind)) {
+                rules.check_generic_write(cell.write, at, order)?;
+            }
+            rules.check_generic_read(cell.read, sets, at, order)?;
+            forget_generic(cell, sets, one_more(cell.write, write_kinds(reduces).0));
+            Ok(())
+        })
+    }
+
+    /// It landed, in a phase of an mbarrier.
+    pub(crate) fn end_remote_store(&mut self, offset: u32, bytes: u32, reduces: bool, mbarrier: u32, phase: u32) {
+        self.generic.set(&(offset..offset + bytes), |cell, _| {
+            cell.write = one_less(cell.write, write_kinds(reduces), mbarrier, phase);
+        });
     }
 
     /// `tcgen05.alloc` writes an address.
@@ -266,6 +341,11 @@ impl SharedShadow {
             if write.kind == Kind::Copying {
                 return rules.check_generic_write(write, at, order);
             }
+            if is_remote(write.kind) {
+                rules.check_generic_write(write, at, order)?;
+                let fenced = order.known.proxied_phases.get(write.actor.into()) > write.value;
+                return if fenced { Ok(()) } else { Err(OrderingError::RemoteStoreNotFenced { offset: at }) };
+            }
             if !matches!(write.kind, Kind::Epoch | Kind::Strong | Kind::Allocation) {
                 return Ok(());
             }
@@ -279,13 +359,20 @@ impl SharedShadow {
         })
     }
 
-    /// A bulk write is issued into a range.
-    pub(crate) fn begin_bulk_write(&mut self, range: &SharedRange, order: &WarpOrder) -> Result<(), OrderingError> {
+    /// A bulk write is issued into a range; one that reduces does not race with others that do.
+    pub(crate) fn begin_bulk_write(
+        &mut self,
+        range: &SharedRange,
+        reduces: bool,
+        order: &WarpOrder,
+    ) -> Result<(), OrderingError> {
         let rules = self.rules;
         self.check_proxied(range, order)?;
         self.generic.visit(range, |at, cell, sets| rules.check_generic_read(cell.read, sets, at, order))?;
         self.asynchronous.visit(range, |at, cell, sets| {
-            rules.check_async_write(cell.write, at, order)?;
+            if !(reduces && is_reduction(cell.write.kind)) {
+                rules.check_async_write(cell.write, at, order)?;
+            }
             rules.check_async_read(cell.read, sets, at, order)
         })?;
         self.generic.update_touched(range, |cell, sets| forget_generic(cell, sets, Stamp::default()));
@@ -294,15 +381,39 @@ impl SharedShadow {
                 sets.get_mut(cell.read.value).clear();
                 sets.give_back(cell.read.value);
             }
-            *cell = Cell { write: Stamp::new(Kind::InFlight, 0, 0), read: Stamp::default() };
+            *cell = Cell { write: one_more(cell.write, write_kinds(reduces).0), read: Stamp::default() };
         });
         Ok(())
     }
 
     /// A bulk write landed in a range, in a phase of an mbarrier.
-    pub(crate) fn end_bulk_write(&mut self, range: &SharedRange, mbarrier: u32, phase: u32) {
-        let stamp = Stamp::new(Kind::Phase, mbarrier as u16, phase);
-        self.asynchronous.set(range, |cell, _| cell.write = stamp);
+    pub(crate) fn end_bulk_write(&mut self, range: &SharedRange, reduces: bool, mbarrier: u32, phase: u32) {
+        self.asynchronous.set(range, |cell, _| {
+            cell.write = one_less(cell.write, write_kinds(reduces), mbarrier, phase);
+        });
+    }
+
+    /// A bulk copy within the cluster has read a range, and completed in a phase of an mbarrier.
+    pub(crate) fn end_copy_read(&mut self, range: &SharedRange, mbarrier: u32, phase: u32) {
+        let done = Stamp::new(Kind::ReadPhase, mbarrier as u16, phase);
+        self.asynchronous.set(range, |cell, sets| {
+            if (cell.read.kind, cell.read.value) == (Kind::Reading, 1) {
+                cell.read = done;
+                return;
+            }
+            if cell.read.kind == Kind::Reading {
+                let number = sets.take(Vec::new);
+                sets.get_mut(number).push(cell.read);
+                cell.read = Stamp::new(Kind::Set, 0, number);
+            }
+            if cell.read.kind == Kind::Set {
+                let set = sets.get_mut(cell.read.value);
+                set.iter_mut().filter(|read| read.kind == Kind::Reading).for_each(|read| read.value -= 1);
+                // Earlier phases of an mbarrier are complete when a later one is.
+                set.retain(|read| (read.kind, read.value) != (Kind::Reading, 0) && !done.is_of_same_reader(*read));
+                set.push(done);
+            }
+        });
     }
 
     /// The async proxy reads a range.
@@ -319,11 +430,15 @@ impl SharedShadow {
         self.asynchronous.set(range, |cell, sets| match cell.read.kind {
             Kind::Set => {
                 let set = sets.get_mut(cell.read.value);
-                set.retain(|&earlier| !rules.covers(mine, earlier, order));
-                set.push(mine);
+                let mut joined = mine;
+                set.retain(|&earlier| {
+                    joined = joined.with_pending(earlier);
+                    !rules.covers(mine, earlier, order)
+                });
+                set.push(joined);
             }
             Kind::None => cell.read = mine,
-            _ if rules.covers(mine, cell.read, order) => cell.read = mine,
+            _ if rules.covers(mine, cell.read, order) => cell.read = mine.with_pending(cell.read),
             _ => {
                 let number = sets.take(Vec::new);
                 sets.get_mut(number).extend([cell.read, mine]);
@@ -356,6 +471,7 @@ impl AsyncReader {
             Self::BulkStore { lane, group } => {
                 Stamp { kind: Kind::BulkPending, lane: lane as u8, actor, value: group as u32 }
             }
+            Self::ClusterCopy => Stamp::new(Kind::Reading, 0, 1),
         }
     }
 }

@@ -4,18 +4,36 @@
 //! matches on small values only. Every instruction keeps the PTX line it came from.
 
 mod async_copy;
+mod bulk;
+mod collective;
 mod instruction;
+mod launch_control;
 mod matrix;
+mod mbarrier;
+mod memory;
+mod multimem;
+mod remote_store;
 mod scalar;
 mod scalar_operations;
+mod special;
+mod tcgen05;
 mod tensor_map;
 mod wgmma;
 
 pub use async_copy::*;
+pub use bulk::*;
+pub use collective::*;
 pub use instruction::*;
+pub use launch_control::*;
 pub use matrix::*;
+pub use mbarrier::*;
+pub use memory::*;
+pub use multimem::*;
+pub use remote_store::*;
 pub use scalar::*;
 pub use scalar_operations::*;
+pub use special::*;
+pub use tcgen05::*;
 pub use tensor_map::*;
 pub use wgmma::*;
 

@@ -37,6 +37,17 @@ pub enum ScalarInstruction {
         /// Bits of one element.
         element_bits: u32,
     },
+    /// `mov.b128`: 128 bits, given as elements from the lowest on, taken as other elements.
+    MoveWide {
+        /// 2 or 4 elements; `None` for `_`.
+        destinations: Box<[Option<Register>]>,
+        /// Bits of one destination.
+        destination_bits: u32,
+        /// 2 or 4 elements.
+        sources: Box<[Operand]>,
+        /// Bits of one source.
+        source_bits: u32,
+    },
     /// Integer arithmetic on two operands.
     Integer {
         /// Operation.

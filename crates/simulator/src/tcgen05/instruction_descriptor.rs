@@ -1,6 +1,6 @@
 //! Instruction descriptors of `tcgen05.mma` (PTX ISA, "Instruction descriptor" and "Matrix Shape").
 
-use crate::number::NarrowFloat;
+use crate::number::{NarrowFloat, f16_nearest};
 use crate::program::Tcgen05Kind;
 
 /// Element type of A or B.
@@ -58,7 +58,7 @@ impl AccumulatorFormat {
     pub(crate) fn add(self, bits: u32, sum: f64, saturate: bool) -> u32 {
         match self {
             Self::F32 => ((f64::from(f32::from_bits(bits)) + sum) as f32).to_bits(),
-            Self::F16 => half::f16::from_f64(half::f16::from_bits(bits as u16).to_f64() + sum).to_bits().into(),
+            Self::F16 => f16_nearest(half::f16::from_bits(bits as u16).to_f64() + sum).to_bits().into(),
             Self::S32 => {
                 let exact = i64::from(bits as i32) + sum as i64;
                 let clamped = exact.clamp(i32::MIN.into(), i32::MAX.into());

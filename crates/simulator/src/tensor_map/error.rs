@@ -122,6 +122,25 @@ pub enum TensorMapError {
         /// Dimensions.
         rank: usize,
     },
+    /// Innermost coordinate of an instruction.
+    #[error(
+        "the innermost coordinate, {coordinate}, is {bytes} bytes from the tensor's first element; it must be a multiple of \
+         16 bytes"
+    )]
+    CoordinateAlignment {
+        /// Given.
+        coordinate: i32,
+        /// Times the element's size.
+        bytes: i64,
+    },
+    /// Coordinates of a store or reduction.
+    #[error("coordinate {coordinate} in dimension {dimension}: only loads may begin before the tensor's first element")]
+    StoreBefore {
+        /// Which.
+        dimension: usize,
+        /// Given.
+        coordinate: i32,
+    },
     /// Shared-memory address of an instruction.
     #[error("the box's shared-memory address {shared:#x} is not a multiple of 128")]
     SharedAlignment {

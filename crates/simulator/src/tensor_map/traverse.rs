@@ -37,6 +37,48 @@ impl TensorMap {
         &self,
         coordinates: &[i32],
         shared: u32,
+        visit: impl FnMut(BoxChunk),
+    ) -> Result<(), TensorMapError> {
+        self.walk(coordinates, shared, self.inner_bytes(), visit)
+    }
+
+    /// The same for a store or reduction. It does not end a row at the tensor's last element, but after the 16 bytes that
+    /// have it (seen on an H200, silicon; the PTX ISA says of stores only that what is out of bounds is not written).
+    pub fn for_each_stored_chunk(
+        &self,
+        coordinates: &[i32],
+        shared: u32,
+        visit: impl FnMut(BoxChunk),
+    ) -> Result<(), TensorMapError> {
+        self.walk(coordinates, shared, self.inner_bytes().next_multiple_of(UNIT_BYTES.into()), visit)
+    }
+
+    /// Refuses coordinates that stop the kernel with an illegal instruction, as an H200 (silicon) does. Neither rule was found
+    /// in the PTX ISA ("Tensors", "cp.async.bulk.tensor") or with `cuTensorMapEncodeTiled`; Triton's Gluon tutorial on TMA
+    /// states the first. The second was seen of the innermost dimension of stores and of an outer one of reductions.
+    pub fn check_coordinates(&self, coordinates: &[i32], store: bool) -> Result<(), TensorMapError> {
+        let bytes = i64::from(coordinates[0]) * i64::from(self.element.bytes());
+        if bytes % i64::from(UNIT_BYTES) != 0 {
+            return Err(TensorMapError::CoordinateAlignment { coordinate: coordinates[0], bytes });
+        }
+        let before = coordinates.iter().position(|&coordinate| store && coordinate < 0);
+        match before {
+            Some(dimension) => Err(TensorMapError::StoreBefore { dimension, coordinate: coordinates[dimension] }),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of a row of the tensor.
+    fn inner_bytes(&self) -> u64 {
+        self.dimensions[0] * u64::from(self.element.bytes())
+    }
+
+    /// `row_bytes` is where rows of the tensor end.
+    fn walk(
+        &self,
+        coordinates: &[i32],
+        shared: u32,
+        row_bytes: u64,
         mut visit: impl FnMut(BoxChunk),
     ) -> Result<(), TensorMapError> {
         if coordinates.len() != self.rank {
@@ -54,7 +96,7 @@ impl TensorMap {
                 position
             });
             let row_address = self.row_address(coordinates, index);
-            for segment in self.segments(coordinates[0], row_address) {
+            for segment in self.segments(coordinates[0], row_address, row_bytes) {
                 self.visit_segment(shared, row * self.inner_box_bytes(), segment, &mut visit);
             }
         }
@@ -76,24 +118,22 @@ impl TensorMap {
     }
 
     /// Splits an inner row into what lies before, in and behind the tensor; empty parts are left out.
-    fn segments(&self, first: i32, row_address: Option<u64>) -> impl Iterator<Item = Segment> + use<> {
+    fn segments(&self, first: i32, row_address: Option<u64>, row_bytes: u64) -> impl Iterator<Item = Segment> + use<> {
         let size = self.element.bytes();
-        let elements = i64::from(self.box_dimensions[0]);
-        let first = i64::from(first);
+        let bytes = i64::from(self.inner_box_bytes());
+        let first = i64::from(first) * i64::from(size);
         let (begin, end) = match row_address {
             Some(_) => {
-                let begin = (-first).clamp(0, elements);
-                (begin, (self.dimensions[0] as i64 - first).clamp(begin, elements))
+                let begin = (-first).clamp(0, bytes);
+                (begin, (row_bytes as i64 - first).clamp(begin, bytes))
             }
             None => (0, 0),
         };
-        let inside =
-            row_address.filter(|_| begin < end).map(|address| address + (first + begin) as u64 * u64::from(size));
-        let bytes = |element: i64| element as u32 * size;
+        let inside = row_address.filter(|_| begin < end).map(|address| address + (first + begin) as u64);
         [
-            Segment { start: 0, end: bytes(begin), global: None },
-            Segment { start: bytes(begin), end: bytes(end), global: inside },
-            Segment { start: bytes(end), end: bytes(elements), global: None },
+            Segment { start: 0, end: begin as u32, global: None },
+            Segment { start: begin as u32, end: end as u32, global: inside },
+            Segment { start: end as u32, end: bytes as u32, global: None },
         ]
         .into_iter()
         .filter(|segment| segment.start < segment.end)

@@ -378,7 +378,7 @@ impl Context<'_> {
                         address,
                         bytes,
                         element,
-                        (store.order, store.scope),
+                        (store.order, store.scope, store.single),
                         lane,
                         values,
                         &mut passed,
@@ -432,7 +432,7 @@ impl Context<'_> {
         address: u64,
         bytes: u32,
         element: u32,
-        (order, scope): (MemoryOrder, Scope),
+        (order, scope, single): (MemoryOrder, Scope, bool),
         lane: usize,
         values: &[u64],
         passed: &mut Passed,
@@ -440,7 +440,7 @@ impl Context<'_> {
         let gpu = self.launch.gpu;
         let place = self.locate_global(address, bytes, AccessKind::Store, lane)?;
         // The elements of a vector are not ordered among themselves: no flag is written so.
-        let flag = is_strong(order) && values.len() == 1;
+        let flag = is_strong(order) && single;
         if flag {
             self.write_word(place, order, scope, false);
         } else {

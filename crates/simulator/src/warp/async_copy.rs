@@ -8,10 +8,12 @@
 use super::Context;
 use super::device_memory::Passed;
 use super::step::{Flow, Step};
+use crate::engines::Site;
 use crate::fault::{FaultCause, access_failure, at_lane};
 use crate::mbarrier::MbarrierError;
 use crate::memory::{AccessKind, AccessProblem};
 use crate::program::{Address, AsyncCopy, MemoryOrder, Operand, PredicateOperand, StateSpace, WARP_LANES};
+use crate::trace::{AsyncOperation, MbarrierChange, Stage};
 
 /// The largest copy.
 const MOST_BYTES: usize = 16;
@@ -24,6 +26,8 @@ struct PendingCopy {
     group: u32,
     offset: u32,
     bytes: u32,
+    /// Number of the operation that an observer was told of.
+    operation: Option<u64>,
 }
 
 /// The copies of a warp's threads.
@@ -32,6 +36,8 @@ pub(crate) struct PendingCopies {
     copies: Vec<PendingCopy>,
     /// Groups that each lane has committed.
     committed: [u32; WARP_LANES],
+    /// Operations that an observer was told of and that are not complete, with their bytes.
+    told: Vec<(Site, u32)>,
 }
 
 /// The operands of a copy.
@@ -41,13 +47,15 @@ struct Copy {
     bytes: u32,
     source_bytes: Option<Operand>,
     ignore_source: Option<PredicateOperand>,
+    operation: Option<u64>,
 }
 
 impl Context<'_> {
     pub(super) fn async_copy(&mut self, operation: &AsyncCopy) -> Step {
         match *operation {
             AsyncCopy::Copy { destination, source, bytes, source_bytes, ignore_source } => {
-                let copy = Copy { destination, source, bytes, source_bytes, ignore_source };
+                let operation = self.tell_of_copies(bytes);
+                let copy = Copy { destination, source, bytes, source_bytes, ignore_source, operation };
                 let mut passed = Passed::default();
                 self.try_each_lane(|context, lane| context.copy(&copy, &mut passed, lane))?;
                 self.effect();
@@ -62,6 +70,16 @@ impl Context<'_> {
             }
         }
         Ok(Flow::Next)
+    }
+
+    /// Tells an observer of the copies that the executing lanes issue, and gives their number.
+    fn tell_of_copies(&mut self, bytes: u32) -> Option<u64> {
+        self.machine.observer.as_ref()?;
+        let site = Site { lanes: self.lanes, ..self.site(self.lanes.trailing_zeros() as usize) };
+        let (number, bytes) = (site.number, bytes * self.lanes.count_ones());
+        self.machine.operation_at(&site, Stage::Issued, || AsyncOperation::AsyncCopy { bytes });
+        self.warp.copies.told.push((site, bytes));
+        Some(number)
     }
 
     fn copy(&mut self, copy: &Copy, passed: &mut Passed, lane: usize) -> Step<()> {
@@ -96,7 +114,13 @@ impl Context<'_> {
         if watched {
             self.machine.wake_shared_watchers(self.warp.cta, offset, bytes);
         }
-        self.warp.copies.copies.push(PendingCopy { lane: lane as u32, group, offset, bytes });
+        self.warp.copies.copies.push(PendingCopy {
+            lane: lane as u32,
+            group,
+            offset,
+            bytes,
+            operation: copy.operation,
+        });
         Ok(())
     }
 
@@ -142,6 +166,15 @@ impl Context<'_> {
             }
             !done
         });
+        let PendingCopies { copies, told, .. } = copies;
+        let machine = &mut self.machine;
+        told.retain(|&(ref site, bytes)| {
+            let pending = copies.iter().any(|copy| copy.operation == Some(site.number));
+            if !pending {
+                machine.operation_at(site, Stage::Completed, || AsyncOperation::AsyncCopy { bytes });
+            }
+            pending
+        });
     }
 
     fn arrive_for_copies(&mut self, barrier: Address, space: StateSpace, no_increment: bool, lane: usize) -> Step<()> {
@@ -157,6 +190,9 @@ impl Context<'_> {
             object.arrive(1).map_err(|error| at_lane(lane, error))?;
         }
         cta.orders[self.warp.index as usize].publish(MemoryOrder::Release, &mut object.arriving);
+        let arrived = MbarrierChange::Arrived { arrivals: 1, expect_bytes: 0 };
+        let change = if no_increment { arrived } else { MbarrierChange::ArrivedOnTop };
+        self.machine.mbarrier_changed(self.warp.cta, index, change);
         self.machine.complete_mbarrier(self.warp.cta, index);
         Ok(())
     }

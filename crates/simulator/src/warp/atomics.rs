@@ -6,7 +6,7 @@ use super::device_memory::Passed;
 use super::step::{Flow, Step};
 use crate::fault::{access_failure, at_lane};
 use crate::machine::WatchKey;
-use crate::memory::{AccessKind, AccessProblem, atomic_update};
+use crate::memory::{AccessKind, AccessProblem, atomic_update, device_update};
 use crate::ordering::{AccessSort, is_acquire, is_release};
 use crate::program::{Atomic, AtomicOperation, Operand, WARP_LANES};
 
@@ -14,7 +14,7 @@ impl Context<'_> {
     pub(super) fn atomic(&mut self, atomic: &Atomic) -> Step {
         let element = atomic.element.bytes();
         let swap = atomic.operation == AtomicOperation::CompareAndSwap;
-        let count = if swap { 1 } else { atomic.sources.len() };
+        let count = if swap { atomic.sources.len() / 2 } else { atomic.sources.len() };
         let bytes = element * count as u32;
         let immediate = matches!(atomic.address.base, Operand::Immediate(_));
         let mut changed = false;
@@ -57,11 +57,10 @@ impl Context<'_> {
                 Target::Parameter(_) => return Err(fail(AccessProblem::ReadOnly)),
             }
             watched += 1;
-            for index in 0..count {
+            let mut olds = [0; 8];
+            for (index, old) in olds.iter_mut().enumerate().take(count) {
                 let step = u64::from(index as u32 * element);
-                let compare = if swap { self.operand(atomic.sources[0], lane) } else { 0 };
-                let operand = self.operand(atomic.sources[if swap { 1 } else { index }], lane);
-                let old = match target {
+                let loaded = match target {
                     Target::Global(address) => {
                         let place = self.locate_global(address + step, element, AccessKind::Atomic, lane)?;
                         self.machine.memory.physical(place.memory).bytes.load(place.offset, element)
@@ -71,8 +70,18 @@ impl Context<'_> {
                     }
                     _ => unreachable!("refused above"),
                 };
-                let old = old.ok_or_else(|| fail(AccessProblem::Uninitialised { first: address + step }))?;
-                let new = atomic_update(atomic.operation, atomic.element, old, compare, operand)
+                *old = loaded.ok_or_else(|| fail(AccessProblem::Uninitialised { first: address + step }))?;
+            }
+            // Of a `.b128` both halves must compare equal.
+            let ones = u64::MAX >> (64 - 8 * element);
+            let differs = |index: usize| (self.operand(atomic.sources[index], lane) ^ olds[index]) & ones != 0;
+            let unequal = swap && (0..count).any(differs);
+            for (index, old) in olds.into_iter().enumerate().take(count) {
+                let step = u64::from(index as u32 * element);
+                let compare = if unequal { !old } else { old };
+                let operand = self.operand(atomic.sources[if swap { count + index } else { index }], lane);
+                let update = if matches!(target, Target::Global(_)) { device_update } else { atomic_update };
+                let new = update(atomic.operation, atomic.element, old, compare, operand)
                     .map_err(|error| at_lane(lane, error))?;
                 if let Some(&Some(register)) = atomic.destinations.get(index) {
                     self.set(register, lane, old);

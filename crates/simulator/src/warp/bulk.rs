@@ -2,7 +2,9 @@
 
 use super::step::{Flow, Step};
 use super::{Context, Wait};
-use crate::engines::{BulkDestination, BulkSource, BulkThread, BulkTransfer, Event, Site, StoreGroup};
+use crate::engines::{
+    BulkDestination, BulkSource, BulkThread, BulkTransfer, ClusterCopy, Event, Reduction, Site, StoreGroup,
+};
 use crate::fault::{BulkError, Fail, FaultCause, access_failure, at_lane};
 use crate::memory::{AccessKind, AccessProblem, GenericTarget, decode_generic};
 use crate::ordering::{AsyncReader, OrderingError, WarpOrder};
@@ -29,7 +31,7 @@ impl Context<'_> {
                 cta_group,
             } => {
                 self.try_each_lane(|context, lane| {
-                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, lane)?;
+                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, false, lane)?;
                     let bytes = map.box_bytes();
                     let source = BulkSource::Tensor { map: Box::new(map), coordinates };
                     let spaces = (*destination_space, *cta_group == 2);
@@ -47,18 +49,25 @@ impl Context<'_> {
             }
             Bulk::TensorStore { tensor_map, coordinates, source, reduction } => {
                 self.try_each_lane(|context, lane| {
-                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, lane)?;
+                    let (map, coordinates) = context.tensor_operands(*tensor_map, coordinates, true, lane)?;
                     let bytes = map.box_bytes();
                     let destination =
                         BulkDestination::Tensor { map: Box::new(map), coordinates, reduction: *reduction };
                     context.issue_store(*source, destination, bytes, TENSOR_ALIGNMENT, lane)
                 })?;
             }
-            Bulk::Store { destination, source, bytes } => {
+            Bulk::Store { destination, source, bytes, reduction } => {
                 self.try_each_lane(|context, lane| {
                     let address = context.address(*destination, lane);
                     let bytes = context.bulk_size(*bytes, address, lane)?;
-                    context.issue_store(*source, BulkDestination::Linear { address }, bytes, BULK_ALIGNMENT, lane)
+                    let destination = BulkDestination::Linear { address, reduction: *reduction };
+                    context.issue_store(*source, destination, bytes, BULK_ALIGNMENT, lane)
+                })?;
+            }
+            Bulk::ClusterCopy { destination, source, bytes, barrier, reduction } => {
+                self.try_each_lane(|context, lane| {
+                    let bytes = context.bulk_size(*bytes, 0, lane)?;
+                    context.issue_cluster_copy((*destination, *source), bytes, *barrier, *reduction, lane)
                 })?;
             }
             Bulk::CommitGroup => {
@@ -126,13 +135,15 @@ impl Context<'_> {
         &self,
         tensor_map: Address,
         coordinates: &[Operand],
+        store: bool,
         lane: usize,
     ) -> Step<(TensorMap, Vec<i32>)> {
         let map = self.read_tensor_map(self.address(tensor_map, lane), StateSpace::Generic, lane)?;
         if coordinates.len() != map.rank() {
             return Err(at_lane(lane, TensorMapError::Coordinates { given: coordinates.len(), rank: map.rank() }));
         }
-        let coordinates = coordinates.iter().map(|&value| self.operand(value, lane) as i32).collect();
+        let coordinates: Vec<i32> = coordinates.iter().map(|&value| self.operand(value, lane) as i32).collect();
+        map.check_coordinates(&coordinates, store).map_err(|error| at_lane(lane, error))?;
         Ok((map, coordinates))
     }
 
@@ -226,7 +237,7 @@ impl Context<'_> {
         let last = targets.len() - 1;
         let mut source = Some(source);
         for (index, (cta, barrier_cta)) in targets.into_iter().enumerate() {
-            self.with_shadow(cta, |shared, order| shared.shadow.begin_bulk_write(&range, order))
+            self.with_shadow(cta, |shared, order| shared.shadow.begin_bulk_write(&range, false, order))
                 .map_err(|error| at_lane(lane, error))?;
             self.machine.cta_mut(cta).operations += 1;
             if barrier_cta != cta {
@@ -248,7 +259,49 @@ impl Context<'_> {
         Ok(())
     }
 
-    fn push_bulk(&mut self, transfer: BulkTransfer, lane: usize) {
+    fn issue_cluster_copy(
+        &mut self,
+        (destination, source): (Address, Address),
+        bytes: u32,
+        barrier: Address,
+        reduction: Option<Reduction>,
+        lane: usize,
+    ) -> Step<()> {
+        let place = |context: &Self, address, space, kind| {
+            let fail = |value, problem| access_failure(lane, kind, value, bytes, problem);
+            let (value, cta, offset) =
+                context.shared(address, space, lane).map_err(|(value, problem)| fail(value, problem))?;
+            if offset % BULK_ALIGNMENT != 0 {
+                return Err(at_lane(lane, BulkError::SharedAlignment { address: offset, required: BULK_ALIGNMENT }));
+            }
+            context.machine.check_shared(cta, offset, bytes).map_err(|problem| fail(value, problem))?;
+            context.machine.cta(cta).shared.check_plain(offset, bytes).map_err(|problem| fail(value, problem))?;
+            Ok((cta, offset))
+        };
+        let (source_cta, from) = place(self, source, StateSpace::SharedCta, AccessKind::BulkRead)?;
+        let (cta, start) = place(self, destination, StateSpace::SharedCluster, AccessKind::BulkWrite)?;
+        let (barrier_cta, barrier_offset) = self.mbarrier_location(barrier, StateSpace::SharedCluster, lane)?;
+        if barrier_cta != cta {
+            let rank_of = |cta: u32| self.machine.cta(cta).rank;
+            let (destination, barrier) = (rank_of(cta), rank_of(barrier_cta));
+            return Err(at_lane(lane, BulkError::BarrierElsewhere { destination, barrier }));
+        }
+        self.check_async_mbarrier(cta, barrier_offset, lane)?;
+        let range = SharedRange { start: from, end: from + bytes };
+        self.with_shadow(source_cta, |shared, order| shared.shadow.async_read(&range, AsyncReader::ClusterCopy, order))
+            .map_err(|error| at_lane(lane, error))?;
+        let target = SharedRange { start, end: start + bytes };
+        let reduces = reduction.is_some();
+        self.with_shadow(cta, |shared, order| shared.shadow.begin_bulk_write(&target, reduces, order))
+            .map_err(|error| at_lane(lane, error))?;
+        self.machine.cta_mut(source_cta).operations += 1;
+        self.machine.cta_mut(cta).operations += 1;
+        let copy = ClusterCopy { source_cta, source: range, cta, start, barrier_offset, reduction };
+        self.push_bulk(BulkTransfer::ClusterCopy(copy), lane);
+        Ok(())
+    }
+
+    pub(super) fn push_bulk(&mut self, transfer: BulkTransfer, lane: usize) {
         let site = self.site(lane);
         self.machine.operation_at(&site, Stage::Issued, || transfer.describe());
         let due = self.machine.now + self.machine.random.latency();

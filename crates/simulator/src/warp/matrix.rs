@@ -7,9 +7,11 @@ use crate::fault::{ConvergenceError, access_failure};
 use crate::fragment::{ROWS, decode_register, elements_per_register, place_in_a, place_in_b, place_in_d};
 use crate::memory::{AccessKind, AccessProblem};
 use crate::program::{
-    Address, LaneMask, LoadMatrix, MemoryOrder, Operand, StateSpace, StoreMatrix, WARP_LANES, WarpMma,
+    Address, LaneMask, LoadMatrix, LoadMatrixShape, MemoryOrder, Operand, PackedBits, StateSpace, StoreMatrix,
+    WARP_LANES, WarpMma,
 };
 use crate::tcgen05::{AccumulatorFormat, Columns, OperandFormat, multiply};
+use crate::tensor_sum::{Aligned, AlignedSum, bits, magnitudes, number};
 
 /// Bytes of a row of an 8x8 matrix of 16-bit elements.
 const ROW_BYTES: u32 = 16;
@@ -17,6 +19,8 @@ const ROW_BYTES: u32 = 16;
 const COLUMNS: usize = 8;
 /// The largest K.
 const MOST_K: usize = 32;
+/// Fraction bits below the largest exponent that a sum keeps, seen on silicon.
+const FRACTION_BITS: i32 = 25;
 
 /// An 8x8 matrix of 16-bit elements.
 type Tile = [[u16; 8]; 8];
@@ -49,6 +53,11 @@ impl Context<'_> {
         if !self.whole_warp()? {
             return Ok(Flow::Suspended);
         }
+        match load.shape {
+            LoadMatrixShape::Halves8x8 => {}
+            LoadMatrixShape::Bytes8x16(packed) => return self.load_bytes(load, packed, 8),
+            LoadMatrixShape::Bytes16x16(packed) => return self.load_bytes(load, packed, 16),
+        }
         for (matrix, register) in load.destinations.iter().enumerate() {
             let mut tile: Tile = [[0; 8]; 8];
             for (row, elements) in tile.iter_mut().enumerate() {
@@ -71,29 +80,68 @@ impl Context<'_> {
         Ok(Flow::Next)
     }
 
+    /// Matrices of 16 columns of bytes, packed in memory or not.
+    fn load_bytes(&mut self, load: &LoadMatrix, packed: PackedBits, rows: usize) -> Step {
+        let per_matrix = rows / 8;
+        let (bits, bytes) = match packed {
+            PackedBits::Four => (4, 8),
+            PackedBits::Six => (6, 12),
+            PackedBits::Eight => (8, 16),
+        };
+        for (matrix, registers) in load.destinations.chunks_exact(per_matrix).enumerate() {
+            let mut tile = [[0u8; 16]; 16];
+            for (row, elements) in tile.iter_mut().enumerate().take(rows) {
+                let lane = matrix * rows + row;
+                let (value, cta, offset) = self.matrix_row(load.address, load.space, AccessKind::Load, lane)?;
+                let mut words = [0; 8];
+                // What pads a row is not read.
+                self.shared_load(cta, offset, value, bytes, 4, MemoryOrder::Weak, lane, &mut words)?;
+                let packed = words.iter().rev().skip(4).fold(0u128, |packed, &word| packed << 32 | u128::from(word));
+                for (column, element) in elements.iter_mut().enumerate() {
+                    *element = (packed >> (column * bits) & ((1 << bits) - 1)) as u8;
+                }
+            }
+            for lane in 0..WARP_LANES {
+                let (row, column) = (lane / 4, 4 * (lane % 4));
+                for (part, &register) in registers.iter().enumerate() {
+                    let bytes = std::array::from_fn(|byte| match load.transpose {
+                        true => tile[column + byte][row + 8 * part],
+                        false => tile[row][column + byte],
+                    });
+                    self.set(register, lane, u32::from_le_bytes(bytes).into());
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+
     pub(super) fn store_matrix(&mut self, store: &StoreMatrix) -> Step {
         if !self.whole_warp()? {
             return Ok(Flow::Suspended);
         }
         for (matrix, &source) in store.sources.iter().enumerate() {
-            let mut tile: Tile = [[0; 8]; 8];
+            // Rows as they stand in memory.
+            let mut rows = [[0u8; ROW_BYTES as usize]; 8];
             for lane in 0..WARP_LANES {
-                let value = self.operand(source, lane);
-                for half in 0..2 {
+                let value = (self.operand(source, lane) as u32).to_le_bytes();
+                if store.bytes {
+                    // Of the 16x8 matrix a lane holds columns 2c and 2c + 1, of rows r and r + 8.
+                    for (index, byte) in value.into_iter().enumerate() {
+                        rows[2 * (lane % 4) + index % 2][lane / 4 + 8 * (index / 2)] = byte;
+                    }
+                    continue;
+                }
+                for (half, bytes) in value.chunks_exact(2).enumerate() {
                     let (row, column) = (lane / 4, 2 * (lane % 4) + half);
-                    let element = (value >> (16 * half)) as u16;
-                    if store.transpose { tile[column][row] = element } else { tile[row][column] = element }
+                    let (row, column) = if store.transpose { (column, row) } else { (row, column) };
+                    rows[row][2 * column..][..2].copy_from_slice(bytes);
                 }
             }
-            for (row, elements) in tile.iter().enumerate() {
+            for (row, bytes) in rows.iter().enumerate() {
                 let lane = matrix * 8 + row;
                 let (value, cta, offset) = self.matrix_row(store.address, store.space, AccessKind::Store, lane)?;
                 self.check_shared_access(cta, offset, value, ROW_BYTES, AccessKind::Store, false, lane)?;
-                let mut bytes = [0; ROW_BYTES as usize];
-                for (piece, element) in bytes.chunks_exact_mut(2).zip(elements) {
-                    piece.copy_from_slice(&element.to_le_bytes());
-                }
-                if self.machine.cta_mut(cta).shared.bytes.write(offset.into(), &bytes) {
+                if self.machine.cta_mut(cta).shared.bytes.write(offset.into(), bytes) {
                     self.machine.wake_shared_watchers(cta, offset, ROW_BYTES);
                 }
             }
@@ -133,30 +181,74 @@ impl Context<'_> {
                 }
             }
         }
-        let mut sums = [[0.0; COLUMNS]; ROWS];
-        let columns = Columns { values: &b[..k * COLUMNS], stride: COLUMNS, first: 0 };
-        for (row, sums) in sums.iter_mut().enumerate() {
-            multiply(&a[row * k..][..k], columns, sums);
-        }
-        for lane in 0..WARP_LANES {
-            let sum = |element: usize| {
-                let (row, column) = place_in_d(lane, element);
-                sums[row][column]
-            };
-            for (index, (&c, &d)) in mma.c.iter().zip(&mma.destinations).enumerate() {
-                let old = self.operand(c, lane) as u32;
-                let new = match mma.accumulator {
-                    AccumulatorFormat::F16 => {
-                        let add =
-                            |half: u32| mma.accumulator.add(old >> (16 * half), sum(2 * index + half as usize), false);
-                        add(0) & 0xffff | add(1) << 16
-                    }
-                    format => format.add(old, sum(index), mma.saturate),
-                };
-                self.set(d, lane, new.into());
+        if mma.accumulator == AccumulatorFormat::S32 {
+            let mut sums = [[0.0; COLUMNS]; ROWS];
+            let columns = Columns { values: &b[..k * COLUMNS], stride: COLUMNS, first: 0 };
+            for (row, sums) in sums.iter_mut().enumerate() {
+                multiply(&a[row * k..][..k], columns, sums);
             }
+            for lane in 0..WARP_LANES {
+                for (index, (&c, &d)) in mma.c.iter().zip(&mma.destinations).enumerate() {
+                    let old = self.operand(c, lane) as u32;
+                    let (row, column) = place_in_d(lane, index);
+                    self.set(d, lane, mma.accumulator.add(old, sums[row][column], mma.saturate).into());
+                }
+            }
+        } else {
+            self.floating_mma(mma, &a[..ROWS * k], &b[..k * COLUMNS]);
         }
         self.machine.counters[self.launch.gpu as usize].tensor_macs += (ROWS * COLUMNS) as u64 * u64::from(mma.k);
         Ok(Flow::Next)
+    }
+    /// The floating forms. 8-bit floats are converted to f16 and multiplied by two instructions, one with the first two of
+    /// every four elements along K and one with the others; what they give is added to C by an ordinary addition.
+    fn floating_mma(&mut self, mma: &WarpMma, a: &[f64], b: &[f64]) {
+        let half = mma.accumulator == AccumulatorFormat::F16;
+        let elements = if half { 2 } else { 1 };
+        let mut c = [[0.0; COLUMNS]; ROWS];
+        for lane in 0..WARP_LANES {
+            for index in 0..elements * mma.c.len() {
+                let (row, column) = place_in_d(lane, index);
+                let word = self.operand(mma.c[index / elements], lane) as u32;
+                c[row][column] = number(mma.accumulator, word >> (16 * (index % elements)));
+            }
+        }
+        let narrow = matches!(mma.a_format, OperandFormat::Narrow(_));
+        let k = mma.k as usize;
+        let stride = a.len() / ROWS;
+        let sum = AlignedSum { fraction_bits: FRACTION_BITS, accumulator: mma.accumulator };
+        let parts: &[usize] = if narrow { &[0, 2] } else { &[0] };
+        let mut d = if narrow { [[0.0; COLUMNS]; ROWS] } else { c };
+        for &part in parts {
+            let taken = || (0..k).filter(|k| !narrow || k % 4 / 2 * 2 == part);
+            let count = taken().count();
+            let formats = if narrow { [OperandFormat::F16; 2] } else { [mma.a_format, mma.b_format] };
+            let (mut factors, mut factor_magnitudes) = ([0.0; MOST_K * COLUMNS], [0.0; MOST_K * COLUMNS]);
+            for (line, k) in factors.chunks_exact_mut(COLUMNS).zip(taken()) {
+                line.copy_from_slice(&b[k * COLUMNS..][..COLUMNS]);
+            }
+            magnitudes(formats[1], &factors[..count * COLUMNS], &mut factor_magnitudes[..count * COLUMNS]);
+            let columns = Aligned { values: &factors, magnitudes: &factor_magnitudes, stride: COLUMNS };
+            for (row, d) in d.iter_mut().enumerate() {
+                let (mut values, mut value_magnitudes) = ([0.0; MOST_K], [0.0; MOST_K]);
+                for (value, k) in values.iter_mut().zip(taken()) {
+                    *value = a[row * stride + k];
+                }
+                magnitudes(formats[0], &values[..count], &mut value_magnitudes[..count]);
+                sum.add((&values[..count], &value_magnitudes[..count]), columns, d);
+                d.iter_mut().for_each(|d| *d = number(mma.accumulator, bits(mma.accumulator, *d)));
+            }
+        }
+        for lane in 0..WARP_LANES {
+            for (index, &destination) in mma.destinations.iter().enumerate() {
+                let element = |index: usize| {
+                    let (row, column) = place_in_d(lane, index);
+                    let value = if narrow { c[row][column] + d[row][column] } else { d[row][column] };
+                    bits(mma.accumulator, value)
+                };
+                let word = if half { element(2 * index) | element(2 * index + 1) << 16 } else { element(index) };
+                self.set(destination, lane, word.into());
+            }
+        }
     }
 }

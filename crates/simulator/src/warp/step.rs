@@ -204,6 +204,8 @@ impl Context<'_> {
             Operation::Mbarrier(mbarrier) => self.mbarrier(mbarrier),
             Operation::AsyncCopy(copy) => self.async_copy(copy),
             Operation::Bulk(bulk) => self.bulk(bulk),
+            Operation::RemoteStore(store) => self.remote_store(store),
+            Operation::LaunchControl(control) => self.launch_control(control),
             Operation::TensorMap(update) => self.update_tensor_map(update),
             Operation::Wgmma(wgmma) => self.wgmma(wgmma),
             Operation::Tcgen05(tcgen05) => self.tcgen05(tcgen05),

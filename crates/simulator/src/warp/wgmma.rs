@@ -118,8 +118,9 @@ impl Context<'_> {
             }
         };
         let formats = (mma.accumulator, mma.saturate);
-        let product = WarpProduct::new((mma.n, mma.k), formats, self.warp.index - leader, a, b, accumulate)
-            .map_err(WgmmaError::from)?;
+        let product =
+            WarpProduct::new((mma.n, mma.k), formats, self.warp.index - leader, (a, mma.a_field.format), b, accumulate)
+                .map_err(WgmmaError::from)?;
         let slot = self.wgmma_accumulators(mma)?;
         let number = self.warp.wgmma.issued + 1;
         self.check_wgmma_reads(&product, leader, number)?;

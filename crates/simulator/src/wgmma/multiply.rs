@@ -1,14 +1,15 @@
 //! One warp's share of a `wgmma.mma_async`: 16 of the 64 rows.
 //!
-//! As for tcgen05, how hardware rounds inside an instruction is not documented; the products are exact, their sum is
-//! taken in f64, and adding it to the accumulator rounds once.
+//! Floating-point products are added as `tensor_sum` has it; integers exactly, in f64.
 
 use crate::fragment::{ROWS, place_in_d};
 use crate::program::WARP_LANES;
 use crate::shared::{SharedRange, SharedReadError, SharedReader};
 use crate::tcgen05::{
-    AccumulatorFormat, Columns, Major, MatrixDescriptor, OperandError, OperandField, SharedOperand, multiply,
+    AccumulatorFormat, Columns, Major, MatrixDescriptor, OperandError, OperandField, OperandFormat, SharedOperand,
+    multiply,
 };
+use crate::tensor_sum::{Aligned, AlignedSum, bits, magnitudes, number};
 
 /// Rows of A in a warpgroup.
 const GROUP_ROWS: u32 = 64;
@@ -16,6 +17,10 @@ const GROUP_ROWS: u32 = 64;
 const MOST_K: usize = 32;
 /// The largest N.
 const MOST_N: usize = 256;
+
+/// Fraction bits below the largest exponent that the sum keeps, seen on silicon: of products of 8-bit floats, and of others.
+const NARROW_BITS: i32 = 13;
+const WIDE_BITS: i32 = 25;
 
 /// A as the instruction names it.
 pub(crate) enum OperandA {
@@ -39,11 +44,17 @@ enum SourceA {
 pub(crate) struct WgmmaScratch {
     a: Vec<f64>,
     b: Vec<f64>,
+    /// Exponents of B.
+    b_magnitudes: Vec<f64>,
 }
 
 impl Default for WgmmaScratch {
     fn default() -> Self {
-        Self { a: vec![0.0; GROUP_ROWS as usize * MOST_K], b: vec![0.0; MOST_N * MOST_K] }
+        Self {
+            a: vec![0.0; GROUP_ROWS as usize * MOST_K],
+            b: vec![0.0; MOST_N * MOST_K],
+            b_magnitudes: vec![0.0; MOST_N * MOST_K],
+        }
     }
 }
 
@@ -53,8 +64,9 @@ pub(crate) struct WarpProduct {
     n: usize,
     k: usize,
     a: SourceA,
-    negate_a: bool,
+    a_format: OperandFormat,
     b: SharedOperand,
+    b_format: OperandFormat,
     accumulator: AccumulatorFormat,
     saturate: bool,
     /// D is added to; otherwise overwritten.
@@ -67,14 +79,15 @@ impl WarpProduct {
         (n, k): (u32, u32),
         (accumulator, saturate): (AccumulatorFormat, bool),
         warp_in_group: u32,
-        a: OperandA,
+        (a, a_format): (OperandA, OperandFormat),
         b: (MatrixDescriptor, OperandField),
         accumulate: bool,
     ) -> Result<Self, OperandError> {
-        let mut negate_a = false;
         let a = match a {
-            OperandA::Registers { values, negate } => {
-                negate_a = negate;
+            OperandA::Registers { mut values, negate } => {
+                if negate {
+                    values.iter_mut().for_each(|value| *value = -*value);
+                }
                 SourceA::Values(values)
             }
             OperandA::Shared(mut descriptor, field) if field.major == Major::K => {
@@ -87,8 +100,10 @@ impl WarpProduct {
                 first_row: warp_in_group as usize * ROWS,
             },
         };
+        let b_format = b.1.format;
         let b = SharedOperand::new(b.0, b.1, n, k)?;
-        Ok(Self { n: n as usize, k: k as usize, a, negate_a, b, accumulator, saturate, accumulate })
+        let (n, k) = (n as usize, k as usize);
+        Ok(Self { n, k, a, a_format, b, b_format, accumulator, saturate, accumulate })
     }
 
     /// Visits the ranges of shared memory that it reads.
@@ -120,40 +135,70 @@ impl WarpProduct {
                 &scratch.a[first_row * k..][..ROWS * k]
             }
         };
-        let columns = Columns { values: &scratch.b, stride: n, first: 0 };
-        let mut sums = [0.0; MOST_N];
-        for row in 0..ROWS {
-            let sums = &mut sums[..n];
-            multiply(&a[row * k..][..k], columns, sums);
-            if self.negate_a {
-                sums.iter_mut().for_each(|sum| *sum = -*sum);
+        if self.accumulator == AccumulatorFormat::S32 {
+            let columns = Columns { values: &scratch.b, stride: n, first: 0 };
+            let mut sums = [0.0; MOST_N];
+            for row in 0..ROWS {
+                multiply(&a[row * k..][..k], columns, &mut sums[..n]);
+                self.for_each_cell(row, |column, cell| {
+                    let old = if self.accumulate { accumulators[cell.register][cell.lane] } else { 0 };
+                    accumulators[cell.register][cell.lane] = self.accumulator.add(old, sums[column], self.saturate);
+                });
             }
-            self.add_row(row, sums, accumulators);
+            return Ok(());
+        }
+        let count = n * k;
+        magnitudes(self.b_format, &scratch.b[..count], &mut scratch.b_magnitudes[..count]);
+        let b = Aligned { values: &scratch.b[..count], magnitudes: &scratch.b_magnitudes[..count], stride: n };
+        let narrow = matches!(self.a_format, OperandFormat::Narrow(_));
+        let sum =
+            AlignedSum { fraction_bits: if narrow { NARROW_BITS } else { WIDE_BITS }, accumulator: self.accumulator };
+        let (mut a_magnitudes, mut values) = ([0.0; MOST_K], [0.0; MOST_N]);
+        for row in 0..ROWS {
+            let values = &mut values[..n];
+            values.fill(0.0);
+            if self.accumulate {
+                self.for_each_cell(row, |column, cell| {
+                    values[column] = number(self.accumulator, accumulators[cell.register][cell.lane] >> cell.shift);
+                });
+            }
+            let a = &a[row * k..][..k];
+            magnitudes(self.a_format, a, &mut a_magnitudes[..k]);
+            sum.add((a, &a_magnitudes[..k]), b, values);
+            self.for_each_cell(row, |column, cell| {
+                let word = &mut accumulators[cell.register][cell.lane];
+                let new = bits(self.accumulator, values[column]);
+                *word = if self.accumulator == AccumulatorFormat::F16 {
+                    *word & !(0xffff << cell.shift) | new << cell.shift
+                } else {
+                    new
+                };
+            });
         }
         Ok(())
     }
 
-    /// Four lanes hold a row: two neighbouring columns of every eight each.
-    fn add_row(&self, row: usize, sums: &[f64], accumulators: &mut [[u32; WARP_LANES]]) {
+    /// Where the accumulators of a row are, by column: four lanes hold two neighbouring columns of every eight each.
+    fn for_each_cell(&self, row: usize, mut visit: impl FnMut(usize, Cell)) {
+        let half = self.accumulator == AccumulatorFormat::F16;
         for member in 0..4 {
             let lane = 4 * (row % 8) + member;
-            for pair in 0..sums.len() / 8 {
+            for pair in 0..self.n / 8 {
                 let element = 4 * pair + 2 * (row / 8);
                 let (_, column) = place_in_d(lane, element);
-                let sums = [sums[column], sums[column + 1]];
-                if self.accumulator == AccumulatorFormat::F16 {
-                    let cell = &mut accumulators[element / 2][lane];
-                    let old = if self.accumulate { *cell } else { 0 };
-                    let add = |bits, sum| AccumulatorFormat::F16.add(bits, sum, false) & 0xffff;
-                    *cell = add(old, sums[0]) | add(old >> 16, sums[1]) << 16;
-                } else {
-                    for (index, sum) in sums.into_iter().enumerate() {
-                        let cell = &mut accumulators[element + index][lane];
-                        let old = if self.accumulate { *cell } else { 0 };
-                        *cell = self.accumulator.add(old, sum, self.saturate);
-                    }
+                for index in 0..2 {
+                    let (register, shift) = if half { (element / 2, 16 * index as u32) } else { (element + index, 0) };
+                    visit(column + index, Cell { register, lane, shift });
                 }
             }
         }
     }
+}
+
+/// Place of an accumulator.
+struct Cell {
+    register: usize,
+    lane: usize,
+    /// First bit.
+    shift: u32,
 }

@@ -2,6 +2,7 @@
 //! program that runs.
 
 mod bulk;
+mod cluster;
 mod convergence;
 mod coverage;
 mod exits;

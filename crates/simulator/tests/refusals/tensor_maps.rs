@@ -155,6 +155,48 @@ fn coordinates_and_alignment() {
     );
 }
 
+#[test]
+fn coordinates_that_stop_the_kernel() {
+    let maps = |base| [Element::Bf16; 2].map(|element| encoded(element, base));
+    let inner = LOAD.replace("{%r1, %r1}", "{-4, %r1}");
+    refuses_map(
+        maps,
+        &inner,
+        "kernel `k`, PTX line 9: `cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {-4, %r1}], [bar];`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: the innermost coordinate, -4, is -8 bytes from the tensor's first element; it must be a multiple of 16 bytes",
+        ("{-4,", "{-8,"),
+    );
+    // The same of every form that stores, in either dimension.
+    let fill: String = (0..64).map(|i| format!("st.shared.v4.u32 [tile+{}], {{0, 0, 0, 0}}; ", 16 * i)).collect();
+    for (copy, suffix) in [("cp", ""), ("cp.reduce", ".add")] {
+        for (coordinates, problem, right) in [
+            (
+                "{12, 0}",
+                "the innermost coordinate, 12, is 24 bytes from the tensor's first element; it must be a multiple of 16 bytes",
+                "{16, 0}",
+            ),
+            (
+                "{-8, 0}",
+                "coordinate -8 in dimension 0: only loads may begin before the tensor's first element",
+                "{8, 0}",
+            ),
+            (
+                "{0, -1}",
+                "coordinate -1 in dimension 1: only loads may begin before the tensor's first element",
+                "{0, 1}",
+            ),
+        ] {
+            let store = format!(
+                "{copy}.async.bulk.tensor.2d.global.shared::cta{suffix}.tile.bulk_group [%rd1, {coordinates}], [tile];"
+            );
+            let body = format!(
+                "{fill}\nfence.proxy.async.shared::cta;\n{store}\ncp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
+            );
+            let text = format!("kernel `k`, PTX line 9: `{store}`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: {problem}");
+            refuses_map(maps, &body, &text, (coordinates, right));
+        }
+    }
+}
+
 /// Fills the tile and reduces it into the tensor.
 fn reduce(operation: &str) -> String {
     let fill: String = (0..64).map(|i| format!("st.shared.v4.u32 [tile+{}], {{0, 0, 0, 0}}; ", 16 * i)).collect();

@@ -37,6 +37,7 @@ fn colour(mark: Mark) -> &'static str {
     match mark {
         Mark::BulkLoad => "#3b76c4",
         Mark::BulkStore => "#8fb8e8",
+        Mark::AsyncCopy => "#c9a23b",
         Mark::Mma => "#d9603b",
         Mark::TensorCopy => "#f2b48f",
         Mark::Commit => INK,
@@ -51,6 +52,7 @@ fn legend(mark: Mark) -> &'static str {
     match mark {
         Mark::BulkLoad => "TMA load, issue to arrival",
         Mark::BulkStore => "TMA store, issue to write",
+        Mark::AsyncCopy => "cp.async, issue to wait",
         Mark::Mma => "MMA, issue to completion",
         Mark::TensorCopy => "copy to tensor memory",
         Mark::Commit => "commit completes",
@@ -63,7 +65,7 @@ fn legend(mark: Mark) -> &'static str {
 
 fn row_name(row: Row) -> &'static str {
     match row {
-        Row::Tma => "TMA",
+        Row::Copies => "copies",
         Row::Mma => "MMA",
         Row::Epilogue => "epilogue",
         Row::Communication => "communication",
@@ -73,7 +75,7 @@ fn row_name(row: Row) -> &'static str {
 /// How many tracks a row has room for.
 fn tracks_of(row: Row) -> usize {
     match row {
-        Row::Tma | Row::Mma => MOST_TRACKS,
+        Row::Copies | Row::Mma => MOST_TRACKS,
         Row::Epilogue | Row::Communication => 2,
     }
 }
@@ -91,7 +93,7 @@ impl Scale {
 }
 
 /// Draws the timeline; `caption` says of what.
-pub fn svg(timeline: &Timeline, caption: &str) -> String {
+pub(super) fn svg(timeline: &Timeline, caption: &str) -> String {
     let mut out = String::new();
     draw(timeline, caption, &mut out).expect("a string takes everything");
     out
@@ -244,7 +246,7 @@ fn draw_row(life: &CtaLife, row: Row, y: f64, scale: &Scale, out: &mut String) -
             "<rect x=\"{start:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\"/>"
         )
     };
-    if matches!(row, Row::Tma | Row::Mma) {
+    if matches!(row, Row::Copies | Row::Mma) {
         let mut free_at = vec![0; tracks];
         for span in spans {
             let track = free_at.iter().position(|&free| free <= span.start).unwrap_or(tracks - 1);

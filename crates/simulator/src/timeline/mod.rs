@@ -1,19 +1,29 @@
 //! What each CTA's engines did over simulated time, and a picture of it.
+//!
+//! ```
+//! # use std::sync::{Arc, Mutex};
+//! # use simulator::{Node, node::NodeConfig, timeline::Timeline};
+//! # let mut node = Node::new(NodeConfig::default());
+//! let timeline = Arc::new(Mutex::new(Timeline::default()));
+//! let told = timeline.clone();
+//! node.observe(move |event| told.lock().unwrap().event(event));
+//! // Launches and a run come here.
+//! let picture = timeline.lock().unwrap().svg("what it shows");
+//! assert!(picture.starts_with("<svg"));
+//! ```
 
 mod svg;
 
 use std::collections::{BTreeMap, HashMap};
 
-use simulator::WaitReason;
-use simulator::program::{Operation, StateSpace, Tcgen05};
-use simulator::trace::{AsyncOperation, Event, EventKind, Stage};
-
-pub use svg::svg;
+use crate::WaitReason;
+use crate::program::{Operation, StateSpace, Tcgen05};
+use crate::trace::{AsyncOperation, Event, EventKind, Stage};
 
 /// A row of a CTA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Row {
-    Tma,
+enum Row {
+    Copies,
     Mma,
     Epilogue,
     Communication,
@@ -21,9 +31,10 @@ pub enum Row {
 
 /// What a mark stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mark {
+enum Mark {
     BulkLoad,
     BulkStore,
+    AsyncCopy,
     Mma,
     TensorCopy,
     Commit,
@@ -34,9 +45,10 @@ pub enum Mark {
 }
 
 impl Mark {
-    pub const ALL: [Mark; 9] = [
+    const ALL: [Mark; 10] = [
         Self::BulkLoad,
         Self::BulkStore,
+        Self::AsyncCopy,
         Self::Mma,
         Self::TensorCopy,
         Self::Commit,
@@ -46,9 +58,9 @@ impl Mark {
         Self::Poll,
     ];
 
-    pub fn row(self) -> Row {
+    fn row(self) -> Row {
         match self {
-            Self::BulkLoad | Self::BulkStore => Row::Tma,
+            Self::BulkLoad | Self::BulkStore | Self::AsyncCopy => Row::Copies,
             Self::Mma | Self::TensorCopy | Self::Commit => Row::Mma,
             Self::TensorLoad | Self::GlobalStore => Row::Epilogue,
             Self::Multimem | Self::Poll => Row::Communication,
@@ -58,18 +70,18 @@ impl Mark {
 
 /// Something that took from one time to another; an instruction takes one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    pub mark: Mark,
-    pub start: u64,
-    pub end: u64,
+struct Span {
+    mark: Mark,
+    start: u64,
+    end: u64,
 }
 
 /// A CTA's life.
 #[derive(Debug, Default)]
-pub struct CtaLife {
-    pub first: u64,
-    pub last: u64,
-    pub spans: Vec<Span>,
+struct CtaLife {
+    first: u64,
+    last: u64,
+    spans: Vec<Span>,
 }
 
 /// GPU, and the CTA's z, y and x, so that CTAs sort as they are numbered.
@@ -77,10 +89,10 @@ type CtaKey = (u32, [u32; 3]);
 /// A lane group that waits: its CTA, warp and lanes.
 type Waiter = (CtaKey, u32, u32);
 
-/// Everything to draw.
+/// Everything to draw, from the events of a run.
 #[derive(Debug, Default)]
 pub struct Timeline {
-    pub ctas: BTreeMap<CtaKey, CtaLife>,
+    ctas: BTreeMap<CtaKey, CtaLife>,
     /// Operations under way, by number: when they were issued.
     issued: HashMap<u64, u64>,
     /// Lane groups that poll memory, and since when.
@@ -88,6 +100,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// Takes notice of an event; for [`Node::observe`](crate::Node::observe).
     pub fn event(&mut self, event: &Event<'_>) {
         let [x, y, z] = event.cta;
         let key = (event.gpu.0, [z, y, x]);
@@ -112,7 +125,9 @@ impl Timeline {
                 let start = self.issued.remove(&number).unwrap_or(time);
                 let (mark, start) = match operation {
                     AsyncOperation::BulkLoad { .. } => (Mark::BulkLoad, start),
+                    AsyncOperation::RemoteStore { .. } | AsyncOperation::LaunchCancel => return,
                     AsyncOperation::BulkStore { .. } => (Mark::BulkStore, start),
+                    AsyncOperation::AsyncCopy { .. } => (Mark::AsyncCopy, start),
                     AsyncOperation::Mma { .. } => (Mark::Mma, start),
                     AsyncOperation::TensorCopy => (Mark::TensorCopy, start),
                     AsyncOperation::Commit => (Mark::Commit, time),
@@ -129,5 +144,10 @@ impl Timeline {
             }
             _ => {}
         }
+    }
+
+    /// The picture; `caption` says of what.
+    pub fn svg(&self, caption: &str) -> String {
+        svg::svg(self, caption)
     }
 }
