@@ -10,7 +10,7 @@ use simulator::node::{GpuId, LaunchConfig, NodeConfig};
 
 /// Name, threads per CTA, CTAs, and the loop body: `%r1` is the thread index, `%r2` a shared and `%rd1` a global address
 /// of the thread's own, `%r4` the loop counter; `%r5` to `%r8` are free.
-const BODIES: [(&str, u32, u32, &str); 6] = [
+const BODIES: [(&str, u32, u32, &str); 7] = [
     (
         "scalar, full warps",
         128,
@@ -21,6 +21,8 @@ const BODIES: [(&str, u32, u32, &str); 6] = [
     ),
     ("scalar, one lane", 1, 4, "add.u32 %r5, %r4, %r1; xor.b32 %r6, %r5, %r1; mad.lo.u32 %r5, %r6, %r6, %r5;"),
     ("shared memory", 128, 4, "st.shared.u32 [%r2], %r4; ld.shared.u32 %r5, [%r2]; ld.shared.u32 %r6, [%r2];"),
+    // The other half of each word is nobody's, so that the races of each byte are judged.
+    ("shared memory, halves", 128, 4, "st.shared.u16 [%r2], %r4; ld.shared.u16 %r5, [%r2]; ld.shared.u16 %r6, [%r2];"),
     ("global memory", 128, 4, "st.global.u32 [%rd1], %r4; ld.global.u32 %r5, [%rd1]; ld.global.u32 %r6, [%rd1];"),
     ("barriers", 128, 1, "bar.sync 0;"),
     (

@@ -56,6 +56,10 @@ pub enum OrderingRules {
     ///   the value is no error, although another warp has accessed it without synchronisation. The ISA calls it a data
     ///   race, but does not leave its result open: a read returns what one of the writes before or beside it wrote (memory
     ///   consistency model, causality and coherence), and they wrote the same.
+    /// - **Tensor memory may be freed without `tcgen05.wait::ld`.** Whoever has used the registers that `tcgen05.ld` fills
+    ///   knows that it has read, as the ISA respects that dependency "regardless of the presence or absence of other forms
+    ///   of synchronization" (tcgen05, register dependencies, same thread). That they were used is not checked. `wait::st`
+    ///   stays necessary.
     Practised,
 }
 

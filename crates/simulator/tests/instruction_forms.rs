@@ -423,7 +423,7 @@ fn lanes_and_addresses() {
         Operation::ConvertAddress {
             space: StateSpace::SharedCta,
             to_space: false,
-            source: Operand::VariableAddress { .. },
+            source: Operand::SharedAddress { .. },
             ..
         }
     );

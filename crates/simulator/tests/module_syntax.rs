@@ -60,7 +60,7 @@ fn symbols_become_offsets() {
         Operation::Scalar(ScalarInstruction::Move { source, .. }) => *source,
         other => panic!("{other:?}"),
     };
-    let shared = |offset| Operand::VariableAddress { index: SHARED_WINDOW, offset };
+    let shared = |offset| Operand::SharedAddress { offset };
     assert_eq!(moved(0), Operand::Immediate(0));
     assert_eq!(moved(5), Operand::Immediate(0));
     assert_eq!(moved(9), shared(1024));

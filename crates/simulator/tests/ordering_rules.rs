@@ -106,3 +106,28 @@ fn the_word_of_an_allocation_needs_no_proxy_fence_but_order() {
     let message = run(Strict, 1, &reuse("")).expect_err("nothing orders the two");
     assert!(message.contains("shared memory at 0x0"), "{message}");
 }
+
+#[test]
+fn used_registers_show_in_practice_that_a_load_is_complete() {
+    let body = |wait_store: &str, wait_load: &str| {
+        format!(
+            ".shared .b32 at; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; @%p1 bra END; mov.u32 %r2, 7;
+             tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32; ld.shared.u32 %r3, [at];
+             tcgen05.st.sync.aligned.32x32b.x1.b32 [%r3], {{%r2}}; {wait_store}
+             tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r4}}, [%r3];
+             add.u32 %r4, %r4, 1; {wait_load}
+             tcgen05.st.sync.aligned.32x32b.x1.b32 [%r3+1], {{%r4}}; {wait_store}
+             tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;
+             END: ret;"
+        )
+    };
+    let (wait_store, wait_load) = ("tcgen05.wait::st.sync.aligned;", "tcgen05.wait::ld.sync.aligned;");
+    assert_refused(Strict, 1, &body(wait_store, ""), "has executed no tcgen05.wait::ld after its tcgen05.ld of it");
+    assert_eq!(run(Practised, 1, &body(wait_store, "")), Ok(()));
+    let last_wait =
+        body(wait_store, wait_load).replace("[%r3+1], {%r4}; tcgen05.wait::st.sync.aligned;", "[%r3+1], {%r4};");
+    for rules in [Strict, Practised] {
+        assert_eq!(run(rules, 1, &body(wait_store, wait_load)), Ok(()));
+        assert_refused(rules, 1, &last_wait, "has executed no tcgen05.wait::st after its tcgen05.st to it");
+    }
+}

@@ -6,7 +6,7 @@ mod common;
 
 use common::module;
 use proptest::prelude::*;
-use simulator::alu;
+use simulator::alu::{self, AddressBases};
 use simulator::program::{Operation, Registers, ScalarInstruction};
 use simulator::ptx::load;
 
@@ -104,7 +104,7 @@ fn executed(text: &str) -> (Vec<u64>, u32) {
         at += 1;
         match &instruction.operation {
             Operation::Scalar(scalar) => {
-                alu::execute(scalar, &mut registers, lanes, &|_| 0);
+                alu::execute(scalar, &mut registers, lanes, AddressBases::default());
                 if let ScalarInstruction::Integer { destination, .. } | ScalarInstruction::Move { destination, .. } =
                     scalar
                 {

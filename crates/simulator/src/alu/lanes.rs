@@ -1,5 +1,6 @@
 //! Loops over the lanes of a warp.
 
+use super::AddressBases;
 use crate::program::{LaneMask, Operand, Predicate, PredicateSource, Register, Registers, WARP_LANES};
 
 /// One value per lane.
@@ -9,7 +10,7 @@ pub(super) type Lanes = [u64; WARP_LANES];
 pub(super) struct Warp<'r> {
     pub(super) registers: &'r mut Registers,
     pub(super) lanes: LaneMask,
-    pub(super) variable_address: &'r dyn Fn(u32) -> u64,
+    pub(super) addresses: AddressBases<'r>,
 }
 
 impl Warp<'_> {
@@ -20,8 +21,9 @@ impl Warp<'_> {
             Operand::Register(register) => self.registers.values[register.0 as usize],
             Operand::Immediate(value) => [value; WARP_LANES],
             Operand::VariableAddress { index, offset } => {
-                [(self.variable_address)(index).wrapping_add_signed(offset); WARP_LANES]
+                [self.addresses.variables[index as usize].wrapping_add_signed(offset); WARP_LANES]
             }
+            Operand::SharedAddress { offset } => [self.addresses.shared.wrapping_add_signed(offset); WARP_LANES],
         }
     }
 

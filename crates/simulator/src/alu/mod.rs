@@ -22,16 +22,24 @@ pub use format::{decode as decode_float, encode as encode_float};
 use crate::program::{LaneMask, Registers, ScalarInstruction};
 use lanes::Warp;
 
-/// Executes an instruction for the lanes in the mask. `variable_address` gives the address of a module variable by its
-/// index.
+/// What the addresses in a warp's operands are relative to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AddressBases<'a> {
+    /// Addresses of the module's variables.
+    pub variables: &'a [u64],
+    /// First address of the CTA's shared memory in the cluster's window.
+    pub shared: u64,
+}
+
+/// Executes an instruction for the lanes in the mask.
 pub fn execute(
     instruction: &ScalarInstruction,
     registers: &mut Registers,
     lanes: LaneMask,
-    variable_address: &dyn Fn(u32) -> u64,
+    addresses: AddressBases<'_>,
 ) {
     use ScalarInstruction as I;
-    let mut warp = Warp { registers, lanes, variable_address };
+    let mut warp = Warp { registers, lanes, addresses };
     let warp = &mut warp;
     match instruction {
         I::Move { destination, source } => movement::copy(warp, *destination, *source),

@@ -194,10 +194,9 @@ impl<'a> Form<'_, 'a> {
         let address = matches!(class(ty), Class::Bits | Class::Integer) && ty.bits() >= 32;
         match symbol {
             Symbol::Offset(base) if address => Ok(program::Operand::Immediate(base.wrapping_add_signed(offset))),
-            Symbol::Shared(base) if address => Ok(program::Operand::VariableAddress {
-                index: program::SHARED_WINDOW,
-                offset: (base as i64).wrapping_add(offset),
-            }),
+            Symbol::Shared(base) if address => {
+                Ok(program::Operand::SharedAddress { offset: (base as i64).wrapping_add(offset) })
+            }
             Symbol::Variable(index) if address && ty.bits() == 64 => {
                 Ok(program::Operand::VariableAddress { index, offset })
             }

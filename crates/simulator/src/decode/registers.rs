@@ -23,7 +23,7 @@ impl Visitor<'_> {
     fn read(&mut self, operand: &mut Operand) {
         match operand {
             Operand::Register(register) => (self.visit)(register, false),
-            Operand::Immediate(_) | Operand::VariableAddress { .. } => {}
+            Operand::Immediate(_) | Operand::VariableAddress { .. } | Operand::SharedAddress { .. } => {}
         }
     }
 

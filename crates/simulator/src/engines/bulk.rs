@@ -116,6 +116,11 @@ impl BulkThread {
         Self { warp, lane, first: 0, groups: VecDeque::from([StoreGroup::default()]), unwaited: Vec::new() }
     }
 
+    /// The groups with their numbers, oldest first.
+    pub(crate) fn numbered_groups(&mut self) -> impl Iterator<Item = (u64, &mut StoreGroup)> {
+        (self.first..).zip(&mut self.groups)
+    }
+
     /// Number of the open group.
     pub(crate) fn open_group(&self) -> u64 {
         self.first + self.groups.len() as u64 - 1

@@ -17,7 +17,7 @@ pub(super) struct Page {
     written: Box<[u64]>,
     /// True while somebody waits for a write to this page.
     watched: bool,
-    /// Who accessed each 4 bytes last.
+    /// Who accessed each byte last.
     pub(super) stamps: PageStamps,
 }
 

@@ -198,6 +198,26 @@ pub enum OrderingError {
         /// Who stores.
         writer: Actor,
     },
+    /// Freed while a `tcgen05.ld` may still read.
+    #[error(
+        "tensor memory column {column} is freed, but {reader} has executed no tcgen05.wait::ld after its tcgen05.ld of it: it may read what the next owner writes"
+    )]
+    FreedBeforeWaitLoad {
+        /// Column.
+        column: u32,
+        /// Who loads.
+        reader: Actor,
+    },
+    /// Freed while a `tcgen05.st` may not have landed.
+    #[error(
+        "tensor memory column {column} is freed, but {writer} has executed no tcgen05.wait::st after its tcgen05.st to it: it may overwrite what is the next owner's"
+    )]
+    FreedBeforeWaitStore {
+        /// Column.
+        column: u32,
+        /// Who stores.
+        writer: Actor,
+    },
     /// Waited, but not fenced.
     #[error(
         "tcgen05.fence::before_thread_sync is missing: {other} accessed tensor memory column {column} and executed no fence between its tcgen05.wait and its arrival"

@@ -6,6 +6,7 @@
 //! Knowledge travels with mbarriers, named and cluster barriers, and release/acquire accesses, within a cluster and, through
 //! words of device memory, between clusters and GPUs.
 
+mod cells;
 mod error;
 mod foreign;
 mod global;

@@ -4,7 +4,10 @@
 //! with a `commit` that an mbarrier reports, `ld` and `st` with `wait::{ld,st}`; across threads a `before_thread_sync`
 //! on one side and an `after_thread_sync` on the other enclose the synchronisation.
 
+use std::ops::Range;
+
 use super::{Actor, OrderingError, WarpOrder};
+use crate::node::OrderingRules;
 use crate::tensor_memory::{COLUMNS, LANES, TensorRange};
 
 const QUADRANTS: u32 = 4;
@@ -46,6 +49,13 @@ impl TensorIssuer<'_> {
     fn name(&self, actor: u16) -> Actor {
         let actor = u32::from(actor);
         Actor { cta_rank: actor / self.warps_per_cta, warp: actor % self.warps_per_cta }
+    }
+
+    /// True when a counter of the actor's has not come to a number.
+    fn is_behind(&self, actor: u16, counter: impl Fn(&WarpOrder) -> u32, number: u32) -> bool {
+        let actor = actor.into();
+        let order = if actor == self.order.actor { Some(self.order) } else { (self.other)(actor) };
+        order.is_some_and(|order| counter(order) < number)
     }
 
     /// An earlier `mma` or `cp` must be known complete.
@@ -147,6 +157,28 @@ impl TensorShadow {
             cell.operation_read = Stamp::default();
             cell.loads.clear();
         }
+    }
+
+    /// `tcgen05.dealloc`, of columns that no `mma` or `cp` uses any more. The ISA has no rule of its own for it; whoever
+    /// allocates the columns next cannot know of this CTA's loads and stores, so that these must be complete.
+    ///
+    /// A load is also complete once its registers are used, and under the practised rules that is taken for granted.
+    /// A store has no other sign of completion than `wait::st`.
+    pub(crate) fn free(&self, range: Range<u32>, issuer: &TensorIssuer<'_>) -> Result<(), OrderingError> {
+        let strict = issuer.order.rules == OrderingRules::Strict;
+        let cells = &self.cells[(range.start * QUADRANTS) as usize..(range.end * QUADRANTS) as usize];
+        for (index, cell) in cells.iter().enumerate() {
+            let column = range.start + index as u32 / QUADRANTS;
+            let Stamp { kind, actor, number } = cell.write;
+            if kind == Kind::Store && issuer.is_behind(actor, |order| order.stores_waited, number) {
+                return Err(OrderingError::FreedBeforeWaitStore { column, writer: issuer.name(actor) });
+            }
+            let late = |&&(actor, number): &&(u16, u32)| issuer.is_behind(actor, |order| order.loads_waited, number);
+            if strict && let Some(&(actor, _)) = cell.loads.iter().find(late) {
+                return Err(OrderingError::FreedBeforeWaitLoad { column, reader: issuer.name(actor) });
+            }
+        }
+        Ok(())
     }
 
     fn indices(range: &TensorRange) -> impl Iterator<Item = (u32, usize)> + use<> {

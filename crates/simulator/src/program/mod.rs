@@ -130,18 +130,19 @@ pub enum Operand {
     /// zero upper half). Addresses of shared variables, parameters and local variables are constants too: offsets in
     /// their state space.
     Immediate(u64),
-    /// The address, on the executing GPU, of [`Module::variables`]`[index]` plus an offset. With [`SHARED_WINDOW`] as
-    /// index: a shared address of the executing CTA, which has the CTA's cluster rank in its upper bits.
+    /// The address, on the executing GPU, of [`Module::variables`]`[index]` plus an offset.
     VariableAddress {
         /// Index of the variable.
         index: u32,
         /// Added to its address.
         offset: i64,
     },
+    /// A shared address of the executing CTA, which has the CTA's cluster rank in its upper bits.
+    SharedAddress {
+        /// Offset in the CTA's shared memory.
+        offset: i64,
+    },
 }
-
-/// Index in [`Operand::VariableAddress`] that stands for the executing CTA's shared memory.
-pub const SHARED_WINDOW: u32 = u32::MAX;
 
 /// `[base + offset]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

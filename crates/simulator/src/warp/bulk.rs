@@ -338,12 +338,12 @@ impl Context<'_> {
         self.machine.check_shared(cta, offset, bytes).map_err(|problem| fail(value, problem))?;
         self.machine.cta(cta).shared.check_plain(offset, bytes).map_err(|problem| fail(value, problem))?;
         let range = SharedRange { start: offset, end: offset + bytes };
-        self.with_shadow(cta, |shared, order| shared.shadow.async_read(&range, AsyncReader::BulkStore, order))
-            .map_err(|error| at_lane(lane, error))?;
         let thread = self.bulk_thread(lane);
-        let cta = self.machine.cta_mut(cta);
-        let state = &mut cta.bulk[thread];
-        let group = state.open_group();
+        let group = self.machine.cta(cta).bulk[thread].open_group();
+        let reader = AsyncReader::BulkStore { lane: lane as u32, group };
+        self.with_shadow(cta, |shared, order| shared.shadow.async_read(&range, reader, order))
+            .map_err(|error| at_lane(lane, error))?;
+        let state = &mut self.machine.cta_mut(cta).bulk[thread];
         let open = state.groups.back_mut().expect("there is always an open group");
         open.reads_left += 1;
         open.writes_left += 1;
@@ -381,10 +381,10 @@ impl Context<'_> {
             let order = &cta.orders[context.warp.index as usize];
             let state = &mut cta.bulk[thread];
             let waited = state.waited(pending);
-            for group in state.groups.iter_mut().take(waited).filter(|group| !group.observed) {
+            for (number, group) in state.numbered_groups().take(waited).filter(|(_, group)| !group.observed) {
                 group.observed = true;
                 for range in group.ranges.drain(..) {
-                    cta.shared.shadow.bulk_read_observed(&range, order);
+                    cta.shared.shadow.bulk_read_observed(&range, lane as u32, number, order);
                 }
             }
             if !read {

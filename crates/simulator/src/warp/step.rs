@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{FragmentState, Resume, Wait, WaitToken, Warp};
-use crate::alu;
+use crate::alu::{self, AddressBases};
 use crate::fault::{Failure, Fault, FaultCause, InstructionFault, source_line};
 use crate::launch::Launch;
 use crate::machine::Machine;
 use crate::memory::AccessProblem;
 use crate::node::GpuId;
 use crate::ordering::GlobalAccess;
-use crate::program::{Address, Kernel, LaneMask, Operand, Operation, SHARED_WINDOW, StateSpace, WARP_LANES};
+use crate::program::{Address, Kernel, LaneMask, Operand, Operation, StateSpace, WARP_LANES};
 
 /// What an instruction did to its lane group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,9 +113,8 @@ impl Context<'_> {
             }
             if let Operation::Scalar(scalar) = &instruction.operation {
                 if lanes != 0 {
-                    let shared_base = warp.shared_base;
-                    let address = |index| launch.variable_address(index, shared_base);
-                    alu::execute(scalar, &mut warp.registers, lanes, &address);
+                    let addresses = AddressBases { variables: &launch.variables, shared: warp.shared_base };
+                    alu::execute(scalar, &mut warp.registers, lanes, addresses);
                 }
                 warp.fragments[fragment].pc = pc + 1;
                 continue;
@@ -331,8 +330,9 @@ impl Context<'_> {
             Operand::Register(register) => self.warp.registers.values[register.0 as usize][lane],
             Operand::Immediate(value) => value,
             Operand::VariableAddress { index, offset } => {
-                self.launch.variable_address(index, self.warp.shared_base).wrapping_add(offset as u64)
+                self.launch.variables[index as usize].wrapping_add_signed(offset)
             }
+            Operand::SharedAddress { offset } => self.warp.shared_base.wrapping_add_signed(offset),
         }
     }
 
@@ -403,12 +403,6 @@ impl Context<'_> {
 }
 
 impl Launch {
-    /// The address that [`Operand::VariableAddress`] is relative to.
-    #[inline]
-    fn variable_address(&self, index: u32, shared_base: u64) -> u64 {
-        if index == SHARED_WINDOW { shared_base } else { self.variables[index as usize] }
-    }
-
     /// A fault of one of its instructions.
     #[cold]
     pub(crate) fn fault(&self, pc: u32, cta: [u32; 3], warp: u32, lanes: LaneMask, cause: FaultCause) -> Fault {

@@ -244,8 +244,10 @@ impl Context<'_> {
         if in_use {
             return Err(Tcgen05Error::DeallocateInUse { columns: range }.into());
         }
-        let owner = self.machine.cta(own).owner();
-        self.sm_tensor(own).memory.deallocate(owner, address, columns)?;
+        self.with_tensor(own, |tensor, issuer, owner| {
+            tensor.memory.deallocate(owner, address, columns)?;
+            Ok(tensor.shadow.free(range, issuer)?)
+        })?;
         let cta = self.machine.cta(own);
         let (gpu, sm) = (cta.gpu, cta.sm);
         self.wake_allocation_waiters(gpu, sm);

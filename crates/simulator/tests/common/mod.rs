@@ -2,7 +2,7 @@
 
 #![allow(dead_code, missing_docs)]
 
-use simulator::alu;
+use simulator::alu::{self, AddressBases};
 use simulator::program::{Operand, Operation, Register, Registers, ScalarInstruction, WARP_LANES};
 
 /// A kernel around a body, for the newest target.
@@ -62,7 +62,7 @@ impl Scalar {
     pub fn run_lanes(&self, lanes: u32, inputs: &[[u64; WARP_LANES]]) -> [u64; WARP_LANES] {
         let mut registers = self.registers_with(inputs);
         for instruction in &self.instructions {
-            alu::execute(instruction, &mut registers, lanes, &|_| panic!("no module variables here"));
+            alu::execute(instruction, &mut registers, lanes, AddressBases::default());
         }
         registers.values[self.output.0 as usize]
     }

@@ -34,6 +34,18 @@ fn a_remote_store_read_before_its_mbarrier_was_waited_for() {
 }
 
 #[test]
+fn a_byte_of_a_word_that_a_remote_store_writes() {
+    let body =
+        remote_store("st.shared.u8 [word+3], 1;").replace("mov.u32 %r2", "st.shared.u8 [word+4], 1; mov.u32 %r2");
+    refuses(
+        cluster(2, 1),
+        &body,
+        "kernel `k`, PTX line 12: `st.shared.u8 [word+3], 1;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: shared memory at 0x3 is the destination of an st.async or red.async that is still in flight: wait for its mbarrier first",
+        ("[word+3]", "[word+4]"),
+    );
+}
+
+#[test]
 fn a_remote_store_is_generic() {
     refuses(
         cluster(2, 1),
@@ -88,6 +100,46 @@ fn the_source_of_a_cluster_copy_overwritten_too_early() {
          END: barrier.cluster.arrive; barrier.cluster.wait;",
         "kernel `k`, PTX line 16: `st.shared.u32 [mine], 9; bra END;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: shared memory at 0x0 is overwritten while a bulk copy to the shared memory of a cluster may still read it: wait for the copy's mbarrier first, or for a warp that has",
         ("// wait", "barrier.cluster.arrive; barrier.cluster.wait;"),
+    );
+}
+
+/// A copy within a CTA, and `then`; `bars` are two mbarriers that want 16 bytes each.
+fn read_twice(then: &str) -> String {
+    let copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [to], [from], 16, [bars];";
+    format!(
+        ".shared .align 16 .b8 from[16]; .shared .align 16 .b8 to[32]; .shared .align 8 .b64 bars[2];
+         st.shared.v4.u32 [from], {{1, 2, 3, 4}}; mbarrier.init.shared.b64 [bars], 1; mbarrier.init.shared.b64 [bars+8], 1;
+         fence.mbarrier_init.release.cluster; fence.proxy.async;
+         mbarrier.arrive.expect_tx.shared.b64 _, [bars], 16; mbarrier.arrive.expect_tx.shared.b64 _, [bars+8], 16;
+         {copy}
+         {then}
+         // wait
+         st.shared.u8 [from+5], 9;
+         WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bars], 0; @!%p2 bra WAIT;"
+    )
+}
+
+#[test]
+fn every_copy_that_reads_the_same_bytes_has_to_be_waited_for() {
+    let overwritten = "kernel `k`, PTX line 16: `st.shared.u8 [from+5], 9;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: shared memory at 0x5 is overwritten while a bulk copy to the shared memory of a cluster may still read it: wait for the copy's mbarrier first, or for a warp that has";
+    let wait = ("// wait", "FIRST: mbarrier.try_wait.parity.shared.b64 %p2, [bars], 0; @!%p2 bra FIRST;");
+    refuses(
+        threads(1),
+        &read_twice(
+            "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [to+16], [from], 16, [bars+8];
+             LAST: mbarrier.try_wait.parity.shared.b64 %p2, [bars+8], 0; @!%p2 bra LAST;",
+        ),
+        overwritten,
+        wait,
+    );
+    refuses(
+        threads(1),
+        &read_twice(
+            "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [from], 16; cp.async.bulk.commit_group;
+             cp.async.bulk.wait_group 0;",
+        ),
+        overwritten,
+        wait,
     );
 }
 

@@ -1,5 +1,6 @@
 //! Device memory handed from one CTA, GPU, proxy or kind of address to another.
 
+use crate::fixture::launch;
 use crate::support::{PAUSE, refuses, refuses_between_gpus, threads};
 
 /// GPU 1 does the first, raises a flag, and GPU 0, which has waited for the flag, does the second.
@@ -27,6 +28,40 @@ fn data_behind_a_flag() {
         &then(store, store),
         "kernel `k`, PTX line 10: `st.global.u32 [%rd1], 5;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: data race in device memory at 0x700000200000: CTA [0, 0, 0] of GPU 1 wrote it, and no release and acquire of sufficient scope lead from there to this write",
         ("st.relaxed", "st.release"),
+    );
+}
+
+#[test]
+fn bytes_of_one_word() {
+    // CTA 0 goes first. Each is right with the other half of the word, though nothing orders the two.
+    let then = |first: &str, second: &str| {
+        format!(
+            "mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra SECOND; st.global.u32 [%rd1+8], 1;
+            {first} bra END;
+            SECOND: {PAUSE}
+            {second}
+            END:"
+        )
+    };
+    let two_ctas = launch(2, 1, 1);
+    let second = "st.global.u8 [%rd1+1], 2;";
+    refuses(
+        two_ctas,
+        &then("st.global.u16 [%rd1], 1;", second),
+        "kernel `k`, PTX line 11: `st.global.u8 [%rd1+1], 2;`\n  GPU 0, CTA (1,0,0), warp 0, lane 0: data race in device memory at 0x700000200001: CTA [0, 0, 0] of GPU 0 wrote it, and no release and acquire of sufficient scope lead from there to this write",
+        ("+1]", "+2]"),
+    );
+    refuses(
+        two_ctas,
+        &then("ld.global.u16 %r2, [%rd1];", second),
+        "kernel `k`, PTX line 11: `st.global.u8 [%rd1+1], 2;`\n  GPU 0, CTA (1,0,0), warp 0, lane 0: data race in device memory at 0x700000200001: CTA [0, 0, 0] of GPU 0 read it, and no release and acquire of sufficient scope lead from there to this write",
+        ("+1]", "+2]"),
+    );
+    refuses(
+        two_ctas,
+        &then("st.global.u16 [%rd1+2], 1;", "ld.global.v2.u32 {%r2, %r3}, [%rd1];"),
+        "kernel `k`, PTX line 11: `ld.global.v2.u32 {%r2, %r3}, [%rd1];`\n  GPU 0, CTA (1,0,0), warp 0, lane 0: data race in device memory at 0x700000200002: CTA [0, 0, 0] of GPU 0 wrote it, and no release and acquire of sufficient scope lead from there to this read",
+        ("ld.global.v2.u32 {%r2, %r3}, [%rd1]", "ld.global.u16 %r2, [%rd1]"),
     );
 }
 

@@ -35,6 +35,37 @@ fn between_warps() {
 }
 
 #[test]
+fn bytes_of_one_word() {
+    // Each is right with the other half of the word, though nothing orders the two.
+    let (store, load) = ("st.shared.u16 [word], 1;", "ld.shared.u16 %r2, [word];");
+    refuses(
+        threads(64),
+        &then(store, "st.shared.u8 [word+1], 2;"),
+        "kernel `k`, PTX line 15: `st.shared.u8 [word+1], 2;`\n  GPU 0, CTA (0,0,0), warp 1, lane 0: data race in shared memory at 0x1: warp 0 of cluster CTA 0 wrote it and this warp has not synchronised with it since",
+        ("[word+1]", "[word+2]"),
+    );
+    refuses(
+        threads(64),
+        &then(load, "st.shared.u8 [word+1], 2;"),
+        "kernel `k`, PTX line 15: `st.shared.u8 [word+1], 2;`\n  GPU 0, CTA (0,0,0), warp 1, lane 0: data race in shared memory at 0x1: warp 0 of cluster CTA 0 read it and this warp, which overwrites it, has not synchronised with it since",
+        ("[word+1]", "[word+2]"),
+    );
+    refuses(
+        threads(64),
+        &then("st.shared.u16 [word+2], 1;", "ld.shared.v2.u32 {%r2, %r3}, [word];"),
+        "kernel `k`, PTX line 15: `ld.shared.v2.u32 {%r2, %r3}, [word];`\n  GPU 0, CTA (0,0,0), warp 1, lane 0: data race in shared memory at 0x2: warp 0 of cluster CTA 0 wrote it and this warp has not synchronised with it since",
+        ("ld.shared.v2.u32 {%r2, %r3}, [word]", "ld.shared.u16 %r2, [word]"),
+    );
+    // Whole again, the word has one writer.
+    refuses(
+        threads(64),
+        &then("st.shared.u16 [word], 1; st.shared.u16 [word+2], 1;", "ld.shared.u8 %r2, [word+3];"),
+        "kernel `k`, PTX line 15: `ld.shared.u8 %r2, [word+3];`\n  GPU 0, CTA (0,0,0), warp 1, lane 0: data race in shared memory at 0x3: warp 0 of cluster CTA 0 wrote it and this warp has not synchronised with it since",
+        ("// barrier", "bar.sync 0;"),
+    );
+}
+
+#[test]
 fn generic_writes_before_the_async_proxy() {
     let body = ".shared .align 16 .b8 buffer[16]; st.shared.v4.u32 [buffer], {1, 2, 3, 4}; // fence
         cp.async.bulk.global.shared::cta.bulk_group [%rd1], [buffer], 16;
@@ -87,6 +118,39 @@ fn the_source_of_a_bulk_store() {
         body,
         "kernel `k`, PTX line 10: `st.shared.u32 [buffer], 5;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: shared memory at 0x0 is overwritten while a bulk store of warp 0 of cluster CTA 0 may still read it: cp.async.bulk.wait_group.read (and a barrier towards the other warps) is missing",
         ("// wait", "cp.async.bulk.wait_group.read 0;"),
+    );
+}
+
+#[test]
+fn several_bulk_stores_of_one_source() {
+    // Both warps store the buffer, warp 1 later, and warp 1 overwrites it.
+    let body =
+        ".shared .align 16 .b8 buffer[16]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, 32;
+        @%p1 st.shared.v4.u32 [buffer], {1, 2, 3, 4}; @%p1 fence.proxy.async;
+        @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [buffer], 16; @%p1 cp.async.bulk.commit_group; // wait
+        bar.sync 0;
+        @%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd1+16], [buffer], 16; @%p2 cp.async.bulk.commit_group;
+        @%p2 cp.async.bulk.wait_group.read 0;
+        @%p2 st.shared.u32 [buffer], 5;
+        cp.async.bulk.wait_group.read 0;";
+    refuses(
+        threads(64),
+        body,
+        "kernel `k`, PTX line 14: `@%p2 st.shared.u32 [buffer], 5;`\n  GPU 0, CTA (0,0,0), warp 1, lane 0: shared memory at 0x0 is overwritten while a bulk store of warp 0 of cluster CTA 0 may still read it: cp.async.bulk.wait_group.read (and a barrier towards the other warps) is missing",
+        ("// wait", "cp.async.bulk.wait_group.read 0;"),
+    );
+    // Of one thread, with a wait for all groups but the last.
+    let body = ".shared .align 16 .b8 buffer[16]; st.shared.v4.u32 [buffer], {1, 2, 3, 4}; fence.proxy.async;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [buffer], 16; cp.async.bulk.commit_group;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1+16], [buffer], 16; cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group.read 1;
+        st.shared.u32 [buffer], 5;
+        cp.async.bulk.wait_group.read 0;";
+    refuses(
+        threads(1),
+        body,
+        "kernel `k`, PTX line 12: `st.shared.u32 [buffer], 5;`\n  GPU 0, CTA (0,0,0), warp 0, lane 0: shared memory at 0x0 is overwritten while a bulk store of warp 0 of cluster CTA 0 may still read it: cp.async.bulk.wait_group.read (and a barrier towards the other warps) is missing",
+        ("wait_group.read 1", "wait_group.read 0"),
     );
 }
 

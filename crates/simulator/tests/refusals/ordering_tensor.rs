@@ -47,6 +47,24 @@ fn loads_and_stores_without_their_waits() {
     );
 }
 
+#[test]
+fn columns_freed_before_the_waits() {
+    let body = format!("{STORE} {WAIT_STORE}\n{LOAD} // wait\n");
+    refuses_tensor(
+        32,
+        &body,
+        "kernel `k`, PTX line 12: `tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; @%p2 bra LEAVE; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 64;`\n  GPU 0, CTA (0,0,0), warp 0, lanes 0xffffffff: tensor memory column 0 is freed, but warp 0 of cluster CTA 0 has executed no tcgen05.wait::ld after its tcgen05.ld of it: it may read what the next owner writes",
+        ("// wait", WAIT_LOAD),
+    );
+    let body = "@!%p2 bra MET; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r10+2097160], {%r21}; // wait\nMET:";
+    refuses_tensor(
+        64,
+        body,
+        "kernel `k`, PTX line 11: `tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; @%p2 bra LEAVE; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 64;`\n  GPU 0, CTA (0,0,0), warp 0, lanes 0xffffffff: tensor memory column 8 is freed, but warp 1 of cluster CTA 0 has executed no tcgen05.wait::st after its tcgen05.st to it: it may overwrite what is the next owner's",
+        ("// wait", WAIT_STORE),
+    );
+}
+
 /// Warp 0 stores to tensor memory, then warp 1 issues an MMA over it.
 fn handed_over(first: &str, barrier: &str) -> String {
     format!(

@@ -81,7 +81,6 @@ fixtures! {
     matmul_warp_specialized_on_sm_100: "matmul_warp_specialized.sm_100a",
     matmul_twice_on_sm_90: "matmul_twice.sm_90a",
     matmul_twice_on_sm_100: "matmul_twice.sm_100a",
-    #[ignore = "refused: races are told apart by 4 bytes, and its warps store halves of a word"]
     matmul_mxfp8_on_sm_90: "matmul_mxfp8.sm_90a",
     matmul_mxfp8_on_sm_100: "matmul_mxfp8.sm_100a",
     matmul_mxfp8_atoms_on_sm_100: "matmul_mxfp8_atoms.sm_100a",
