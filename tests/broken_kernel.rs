@@ -225,8 +225,9 @@ fn breaks(kernel: &KernelSpec) -> Vec<Break> {
     ];
     // Descriptors.
     let instruction = kernel.instruction_descriptor(0);
+    let rows = kernel.cluster * MMA_ROWS;
     for (name, flipped) in [
-        ("instruction descriptor: half of M", (kernel.cluster * MMA_ROWS >> 4 ^ kernel.cluster * MMA_ROWS >> 5) << 24),
+        ("instruction descriptor: half of M", ((rows >> 4) ^ (rows >> 5)) << 24),
         ("instruction descriptor: A has another type", 1 << 7),
         ("instruction descriptor: B is MN-major", 1 << 16),
         ("instruction descriptor: A negated", 1 << 13),

@@ -109,7 +109,8 @@ fn a_failure_of_any_call_fails_every_rank_and_leaves_nothing() {
 
 #[test]
 fn the_others_are_told_which_rank_failed_where_and_why() {
-    let (results, _) = set_up(1, 2);
+    // Behind the module and its kernels.
+    let (results, _) = set_up(1, 2 + plan::kernels::KERNELS.len() as u32);
     let texts: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
     assert_eq!(texts[1], "this rank failed in creating its memory: create_memory failed on device 1: scripted failure");
     assert_eq!(
@@ -130,8 +131,8 @@ fn ranks_that_ask_for_different_capacities_are_told() {
     let texts: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
     assert_eq!(
         texts[0],
-        "rank 1 asks for max_m = 101, max_n = 128, min_rows = 128 and this rank for max_m = 100, max_n = 128, min_rows \
-         = 128; give every rank the same configuration"
+        "rank 1 asks for max_m = 101, max_n = 128, min_rows = 128, kernel = chosen for each call and this rank for max_m = \
+         100, max_n = 128, min_rows = 128, kernel = chosen for each call; give every rank the same configuration"
     );
     assert!(texts[1].starts_with("rank 0 asks for max_m = 100"), "{}", texts[1]);
     assert_eq!(node.outstanding(), Outstanding::default());
