@@ -113,6 +113,18 @@ pub enum DeviceUnsupported {
         /// What the kernel needs.
         wanted: u32,
     },
+    /// The margin leaves no SM.
+    #[error(
+        "sm_margin is {given} on device {device}, which has {sms} SMs; fewer are wanted: leave at least 1 to the kernels"
+    )]
+    Margin {
+        /// The device.
+        device: u32,
+        /// The margin.
+        given: u32,
+        /// Its SMs.
+        sms: u32,
+    },
     /// The driver reports a device without SMs.
     #[error("device {device} reports 0 SMs; at least 1 is wanted: check the driver")]
     NoSms {

@@ -28,6 +28,9 @@ pub struct GemmRsArConfig {
     pub max_n: u64,
     /// When [`GemmRsAr::should_run`] says yes.
     pub policy: Policy,
+    /// SMs of each GPU that launches leave to other kernels, so that communication or another stream's work can run beside
+    /// them. At least one SM has to be left to the launches themselves.
+    pub sm_margin: u32,
     /// The kernel to use for every call, by its name in [`plan::kernels::KERNELS`]; none to have one chosen by the cost
     /// model. For tests and measurements.
     pub kernel: Option<&'static str>,
@@ -36,7 +39,7 @@ pub struct GemmRsArConfig {
 impl GemmRsArConfig {
     /// Capacity for `[max_m, max_n]` results and the default policy.
     pub fn new(max_m: u64, max_n: u64) -> Self {
-        Self { max_m, max_n, policy: Policy::default(), kernel: None }
+        Self { max_m, max_n, policy: Policy::default(), sm_margin: 0, kernel: None }
     }
 }
 
@@ -114,17 +117,18 @@ impl GemmRsAr {
         agree_on_parameters(
             rendezvous,
             &format!(
-                "max_m = {}, max_n = {}, min_rows = {}, kernel = {}",
+                "max_m = {}, max_n = {}, min_rows = {}, sm_margin = {}, kernel = {}",
                 config.max_m,
                 config.max_n,
                 config.policy.min_rows,
+                config.sm_margin,
                 config.kernel.unwrap_or("chosen for each call")
             ),
         )?;
-        let suitable = check_device(device.properties()).map_err(GemmRsArError::from);
+        let suitable = check_device(device.properties(), config.sm_margin).map_err(GemmRsArError::from);
         agree(rendezvous, Step::Configure, suitable)?;
         let sm_count = least(rendezvous, device.properties().sm_count)?;
-        let machine = Machine { sm_count, ..Machine::B200 };
+        let machine = Machine { sm_count, sm_margin: config.sm_margin, ..Machine::B200 };
         let loaded = LoadedKernels::load(device.as_ref());
         let loaded = loaded.map_err(|source| SymmetricError::Failed { step: Step::LoadKernels, source });
         let kernels = agree(rendezvous, Step::LoadKernels, loaded)?;
@@ -320,7 +324,7 @@ impl GemmRsAr {
         }
     }
 
-    /// One CTA per SM, or per tile if there are fewer, in whole clusters. A rank that owns no rows still has tiles to
+    /// One CTA per SM outside of the margin, or per tile if there are fewer, in whole clusters. A rank that owns no rows still has tiles to
     /// compute for others.
     fn geometry(&self, spec: &KernelSpec, call: CheckedCall) -> LaunchConfig {
         let sms = self.machine.usable_sms() / spec.cluster * spec.cluster;
@@ -343,7 +347,7 @@ fn named_kernel(name: &'static str) -> Result<&'static KernelSpec, ConfigError> 
 }
 
 /// Checks that a device can run the kernels at all.
-fn check_device(properties: &DeviceProperties) -> Result<(), DeviceUnsupported> {
+fn check_device(properties: &DeviceProperties, sm_margin: u32) -> Result<(), DeviceUnsupported> {
     let (device, name) = (properties.ordinal, || properties.name.clone());
     if !SM100_FAMILY.contains(&properties.compute_capability) {
         return Err(DeviceUnsupported::Architecture { device, name: name(), given: properties.compute_capability });
@@ -357,6 +361,9 @@ fn check_device(properties: &DeviceProperties) -> Result<(), DeviceUnsupported> 
     }
     if properties.sm_count == 0 {
         return Err(DeviceUnsupported::NoSms { device });
+    }
+    if sm_margin >= properties.sm_count {
+        return Err(DeviceUnsupported::Margin { device, given: sm_margin, sms: properties.sm_count });
     }
     Ok(())
 }

@@ -29,6 +29,8 @@ pub use error::{ConfigError, DeviceUnsupported, GemmRsArError};
 pub use gemm_rs_ar::{GemmRsAr, GemmRsArConfig};
 pub use kernels::SM100_PTX;
 pub use plan::arguments::Mode;
+pub use plan::choice::Choice;
+pub use plan::kernels::{KERNELS, KernelSpec, OperandType};
 pub use policy::{DEFAULT_MIN_ROWS, Policy};
 pub use projection::{DeviceMatrix, DeviceScales, ElementType, Input, Output, Projection, WeightScales};
 pub use unsupported::Unsupported;

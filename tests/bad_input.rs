@@ -365,6 +365,20 @@ fn device_refusals(change: impl Fn(&mut DeviceProperties) + Sync) -> [String; 2]
 }
 
 #[test]
+fn a_margin_that_leaves_no_sm() {
+    node(RANKS, 0).run_ranks(|device, rendezvous| {
+        let sms = device.properties().sm_count;
+        let config = GemmRsArConfig { sm_margin: sms, ..GemmRsArConfig::new(256, 384) };
+        let error = GemmRsAr::new(device, &rendezvous, config).err().unwrap().to_string();
+        let wanted = format!(
+            "sm_margin is {sms} on device {}, which has {sms} SMs; fewer are wanted: leave at least 1 to the kernels",
+            rendezvous.rank()
+        );
+        assert_eq!(error, wanted);
+    });
+}
+
+#[test]
 fn a_device_without_multicast() {
     let [other, own] = device_refusals(|properties| properties.multicast_supported = false);
     let reason = "device 1 (simulated SM100) does not support multicast; a device with NVLink multicast is wanted: use \

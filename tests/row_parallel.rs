@@ -4,9 +4,13 @@
 mod common;
 
 use common::operands::Problem;
-use common::rank::{Gaps, MODES, node, on_each_rank};
-use gemm_rs_ar::Mode;
+use std::sync::Arc;
+
+use common::rank::{Gaps, MODES, Rank, node, on_each_rank};
+use gemm_rs_ar::driver::Device;
 use gemm_rs_ar::reference::Reference;
+use gemm_rs_ar::symmetric::Rendezvous;
+use gemm_rs_ar::{GemmRsAr, GemmRsArConfig, Mode};
 use half::bf16;
 
 const ROWS: [usize; 7] = [1, 7, 127, 128, 129, 173, 257];
@@ -177,5 +181,27 @@ fn every_rank_has_the_same_all_reduced_rows() {
     let bits = |rows: &[bf16]| rows.iter().map(|element| element.to_bits()).collect::<Vec<_>>();
     for result in &results[1..] {
         assert_eq!(bits(result), bits(&results[0]));
+    }
+}
+
+#[test]
+fn a_margin_of_sms_is_left_alone() {
+    let problem = Problem::random([257, 384, 64], 2, 19);
+    let reference = problem.reference();
+    for sm_margin in [1, 2] {
+        let node = node(2, 0);
+        let sms = node.device(0).unwrap().properties().sm_count;
+        node.run_ranks(|device, rendezvous| {
+            let config = GemmRsArConfig { sm_margin, ..GemmRsArConfig::new(CAPACITY[0], CAPACITY[1]) };
+            let gemm = GemmRsAr::new(Arc::clone(&device), &rendezvous, config).unwrap();
+            let rank = Rank { rank: rendezvous.rank() as usize, device, gemm, rendezvous };
+            for mode in MODES {
+                rank.check(&problem, &reference, mode);
+            }
+        });
+        for rank in 0..2 {
+            // Fewer if it takes pairs.
+            assert!(node.counters(rank).ctas_retired <= u64::from(sms - sm_margin) * MODES.len() as u64);
+        }
     }
 }

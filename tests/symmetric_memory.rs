@@ -131,8 +131,8 @@ fn ranks_that_ask_for_different_capacities_are_told() {
     let texts: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
     assert_eq!(
         texts[0],
-        "rank 1 asks for max_m = 101, max_n = 128, min_rows = 128, kernel = chosen for each call and this rank for max_m = \
-         100, max_n = 128, min_rows = 128, kernel = chosen for each call; give every rank the same configuration"
+        "rank 1 asks for max_m = 101, max_n = 128, min_rows = 128, sm_margin = 0, kernel = chosen for each call and this \
+         rank for max_m = 100, max_n = 128, min_rows = 128, sm_margin = 0, kernel = chosen for each call; give every rank the same configuration"
     );
     assert!(texts[1].starts_with("rank 0 asks for max_m = 100"), "{}", texts[1]);
     assert_eq!(node.outstanding(), Outstanding::default());
